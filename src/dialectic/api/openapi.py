@@ -14,6 +14,7 @@ from fastapi import FastAPI
 from starlette.responses import Response
 
 from dialectic.api.problems import MEDIA_TYPE
+from dialectic.contract.events import build_stream_schema
 from dialectic.contract.problems import Problem
 
 ASSETS = {
@@ -81,6 +82,21 @@ MORE = {
     412: "It has changed since you read it.",
     502: "The model's provider failed.",
 }
+SCHEMAS = "#/components/schemas/"
+EVENT_STREAM: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "Events until the client or the server closes the connection.",
+        "content": {
+            "text/event-stream": {
+                "schema": {
+                    "type": "string",
+                    "contentMediaType": "text/event-stream",
+                    "contentSchema": {"$ref": f"{SCHEMAS}StreamData"},
+                }
+            }
+        },
+    }
+}
 BEARER = {"type": "http", "scheme": "bearer", "description": "A token: `dlk_…`."}
 
 
@@ -116,12 +132,15 @@ def _finish(schema: dict[str, Any]) -> dict[str, Any]:
     components = schema.setdefault("components", {})
     components.setdefault("securitySchemes", {})["bearer"] = BEARER
     schema["security"] = [{"bearer": []}]
-    problem = {"schema": {"$ref": "#/components/schemas/Problem"}}
+    problem = {"schema": {"$ref": f"{SCHEMAS}Problem"}}
     for path in schema["paths"].values():
         for operation in path.values():
             for status, response in operation["responses"].items():
                 if int(status) >= 400:
                     response["content"] = {MEDIA_TYPE: problem}
+    schemas = components.setdefault("schemas", {})
     for name in ("HTTPValidationError", "ValidationError"):
-        components.get("schemas", {}).pop(name, None)
+        schemas.pop(name, None)
+    events = build_stream_schema(f"{SCHEMAS}{{model}}")
+    components["schemas"] = {**events.pop("$defs"), **schemas, "StreamData": events}
     return schema

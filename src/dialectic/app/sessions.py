@@ -15,6 +15,7 @@ import asyncpg
 from dialectic.app.stages import begin_at, begin_stages
 from dialectic.app.transaction import Transaction
 from dialectic.contract.base import show_dollars
+from dialectic.contract.events import SessionCancelled, SessionPaused
 from dialectic.contract.sessions import Session, SessionSummary, StageProgress
 from dialectic.db.pool import Connection
 from dialectic.db.tables import jobs, records
@@ -153,9 +154,7 @@ async def pause(tx: Transaction, session_id: UUID) -> bool:
     await _refuse_finished(connection, session, "paused")
     await connection.fetchval(SQL["pause_session"], session_id)
     await jobs.pause_session(connection, session_id)
-    await records.record_event(
-        connection, session_id, "session_paused", {"sessionId": str(session_id)}
-    )
+    await records.record_event(connection, SessionPaused(session_id=session_id))
     return True
 
 
@@ -193,9 +192,7 @@ async def cancel(tx: Transaction, session_id: UUID) -> bool:
     await connection.fetchval(SQL["cancel_session"], session_id)
     await jobs.cancel_session(connection, session_id)
     await connection.execute(SQL["cancel_stage_runs"], session_id)
-    await records.record_event(
-        connection, session_id, "session_cancelled", {"sessionId": str(session_id)}
-    )
+    await records.record_event(connection, SessionCancelled(session_id=session_id))
     return True
 
 

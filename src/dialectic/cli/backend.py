@@ -21,6 +21,7 @@ from dialectic.app.search import Results
 from dialectic.app.sessions import Overview
 from dialectic.app.transfer import Exported, Imported
 from dialectic.cli.terminal import load_settings, run_async
+from dialectic.contract.events import Event
 from dialectic.core.models.model import ModelCard
 from dialectic.core.process.definition import Process
 from dialectic.core.run_request import RunRequest
@@ -43,7 +44,7 @@ class News:
     """A page of a session's events in order (empty after a timeout), and the last number read."""
 
     seq: int
-    events: list[Record]
+    events: list[Event]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from dialectic.app.transaction import Tenant
 from dialectic.app.transfer import Exported, Imported
 from dialectic.cli.backend import Conclude, News, OnText, Record, Wanted
 from dialectic.cli.terminal import load_settings, run_async
-from dialectic.core.event import FROM_THE_START, State, format_id
+from dialectic.contract.events import FROM_THE_START, Event, format_id
 from dialectic.core.models.model import ModelCard
 from dialectic.core.process.definition import Process
 from dialectic.db.pool import Connection
@@ -209,11 +209,11 @@ class LocalBackend:
                     session_id=session_id,
                     heartbeat_s=LOOK_S,
                 )
-                async with contextlib.aclosing(follower.follow()) as parts:
-                    async for part in parts:
+                async with contextlib.aclosing(follower.follow()) as pages:
+                    async for frames in pages:
                         seq = follower.seq
-                        events = [] if isinstance(part, State) else [one.body for one in part]
-                        yield News(seq, events)
+                        events = [frame.parse() for frame in frames]
+                        yield News(seq, [one for one in events if isinstance(one, Event)])
 
     async def _read(self, session_id: UUID, seq: int) -> EventPage:
         return await self.transact(
@@ -221,7 +221,7 @@ class LocalBackend:
         )
 
     async def has_events(self, session_id: UUID, seq: int) -> bool:
-        return bool((await self._read(session_id, seq)).rows)
+        return bool((await self._read(session_id, seq)).events)
 
     async def get_last_event(self, session_id: UUID) -> int:
         return (await self._read(session_id, 0)).last_seq

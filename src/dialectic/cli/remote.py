@@ -45,11 +45,10 @@ from dialectic.cli.translate import (
 )
 from dialectic.client import AsyncClient
 from dialectic.client.call import fill
-from dialectic.client.events import Event
 from dialectic.contract import accounts as contract_accounts
 from dialectic.contract import chats as contract_chats
+from dialectic.contract.events import FROM_THE_START, Event, StateReset, format_id
 from dialectic.contract.sessions import QuoteRequest, SessionRequest
-from dialectic.core.event import FROM_THE_START, format_id
 from dialectic.core.models.model import ModelCard
 from dialectic.core.process.definition import Process
 from dialectic.errors import (
@@ -72,9 +71,11 @@ from dialectic.storage.archive import open_archive
 LOOK_S = 1.0
 
 
-async def show_events(events: AsyncGenerator[Event, None], seq: int) -> AsyncGenerator[News, None]:
+async def show_events(
+    events: AsyncGenerator[Event | StateReset, None], seq: int
+) -> AsyncGenerator[News, None]:
     """Yield events as they arrive, and an empty page after a timeout without any."""
-    coming: asyncio.Task[Any] | None = None
+    coming: asyncio.Future[Event | StateReset] | None = None
     try:
         while True:
             coming = coming or asyncio.ensure_future(anext(events))
@@ -83,11 +84,11 @@ async def show_events(events: AsyncGenerator[Event, None], seq: int) -> AsyncGen
                 yield News(seq, [])
                 continue
             event, coming = coming.result(), None
-            if event.type == "state":
+            if isinstance(event, StateReset):
                 yield News(seq, [])
                 continue
-            seq = event.data["id"]
-            yield News(seq, [event.data])
+            seq = event.id
+            yield News(seq, [event])
     finally:
         if coming is not None:
             coming.cancel()

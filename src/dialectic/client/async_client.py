@@ -16,7 +16,7 @@ import httpx2
 from dialectic.atomic_write import check_plain, replacing
 from dialectic.client import account, chats, projects, transport
 from dialectic.client.call import Call
-from dialectic.client.events import Event, StreamPosition, read_events
+from dialectic.client.events import StreamPosition
 from dialectic.client.operations import Async, Operations
 from dialectic.client.problems import build_error
 from dialectic.client.retry import HttpReply, decide_wait
@@ -29,6 +29,7 @@ from dialectic.client.transport import (
     read_streamed,
 )
 from dialectic.contract.chats import ChatReply
+from dialectic.contract.events import Event, StateReset
 from dialectic.contract.projects import ImportedProject
 from dialectic.core.access import Secret
 from dialectic.core.sse import EventParser
@@ -95,10 +96,10 @@ class AsyncClient(Async, Operations):
 
     async def events(
         self, *, after: str | None = None, session: UUID | None = None
-    ) -> AsyncGenerator[Event, None]:
+    ) -> AsyncGenerator[Event | StateReset, None]:
         """Stream events; a lost stream resumes after the last event received.
 
-        `after` is the id of the last event you know, or "0" for all stored events.
+        `after` is the `resume_id` of the last event you know, or "0" for all stored events.
         """
         place = StreamPosition(after)
         while True:
@@ -132,7 +133,7 @@ class AsyncClient(Async, Operations):
         try:
             async with self._open(self.server.build_stream(call)) as answer:
                 async for piece in answer.aiter_raw():
-                    for event in read_events(parser, piece):
+                    for event in parser.feed(piece):
                         said = read_said(event)
                         yield said
                         if isinstance(said, ChatReply):

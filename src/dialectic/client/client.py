@@ -16,7 +16,7 @@ import httpx2
 from dialectic.atomic_write import check_plain, replacing
 from dialectic.client import account, chats, projects, transport
 from dialectic.client.call import Call
-from dialectic.client.events import Event, StreamPosition, read_events
+from dialectic.client.events import StreamPosition
 from dialectic.client.operations import Operations, Sync
 from dialectic.client.problems import build_error
 from dialectic.client.retry import HttpReply, decide_wait
@@ -29,6 +29,7 @@ from dialectic.client.transport import (
     read_streamed,
 )
 from dialectic.contract.chats import ChatReply
+from dialectic.contract.events import Event, StateReset
 from dialectic.contract.projects import ImportedProject
 from dialectic.core.access import Secret
 from dialectic.core.sse import EventParser
@@ -91,10 +92,12 @@ class Client(Sync, Operations):
                 raise build_error(answer.status_code, answer.content)
             yield answer
 
-    def events(self, *, after: str | None = None, session: UUID | None = None) -> Iterator[Event]:
+    def events(
+        self, *, after: str | None = None, session: UUID | None = None
+    ) -> Iterator[Event | StateReset]:
         """Stream events; a lost stream resumes after the last event received.
 
-        `after` is the id of the last event you know, or "0" for all stored events.
+        `after` is the `resume_id` of the last event you know, or "0" for all stored events.
         """
         place = StreamPosition(after)
         while True:
@@ -125,7 +128,7 @@ class Client(Sync, Operations):
         try:
             with self._open(self.server.build_stream(call)) as answer:
                 for piece in answer.iter_raw():
-                    for said in map(read_said, read_events(parser, piece)):
+                    for said in map(read_said, parser.feed(piece)):
                         yield said
                         if isinstance(said, ChatReply):
                             return

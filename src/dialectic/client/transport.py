@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 from uuid import uuid4
 
 import httpx2
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from dialectic.client.call import PREFIX, Call
-from dialectic.client.events import Event, read_events
 from dialectic.client.problems import build_error
 from dialectic.client.retry import HttpReply
-from dialectic.contract.chats import ChatReply
+from dialectic.contract.chats import ChatDelta, ChatReply
 from dialectic.core.access import Secret
 from dialectic.core.local_trust import is_loopback
-from dialectic.core.sse import EventParser
+from dialectic.core.sse import Event, EventParser
 from dialectic.errors import (
     ConfigurationError,
     DatabaseBusy,
@@ -194,7 +192,7 @@ def is_passing(error: DialecticError) -> bool:
 
 def read_streamed(body: bytes) -> ChatReply:
     """Parse the reply from a streamed response that arrived in one piece."""
-    for event in read_events(EventParser(), body):
+    for event in EventParser().feed(body):
         if isinstance(said := read_said(event), ChatReply):
             return said
     raise ServerUnreachable(
@@ -204,12 +202,19 @@ def read_streamed(body: bytes) -> ChatReply:
     )
 
 
+class _StreamedProblem(BaseModel):
+    """A problem after the first byte: its status is in its body only."""
+
+    status: int = 500
+
+
 def read_said(event: Event) -> str | ChatReply:
     """Parse one event of a streamed reply: a piece of text, or the whole reply."""
-    match event.type:
+    match event.name:
         case "delta":
-            return str(event.data["text"])
+            return ChatDelta.model_validate_json(event.text).text
         case "reply":
-            return ChatReply.model_validate(event.data)
+            return ChatReply.model_validate_json(event.text)
         case _:
-            raise build_error(int(event.data.get("status", 500)), json.dumps(event.data).encode())
+            status = _StreamedProblem.model_validate_json(event.text).status
+            raise build_error(status, event.text.encode())

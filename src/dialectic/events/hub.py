@@ -19,7 +19,6 @@ from uuid import UUID
 
 import asyncpg
 
-from dialectic.core.event import build_event
 from dialectic.db.pool import (
     APP_ROLE,
     CONNECTION_LOST,
@@ -33,6 +32,7 @@ from dialectic.db.tables.accounts import list_ended_tokens
 from dialectic.db.tables.notifications import EventPage, list_news, read_events
 from dialectic.errors import DatabaseUnreachable, TooManyStreams
 from dialectic.events.channel import QUEUE_MAX, TAIL_BYTES_MAX, TAIL_MAX, Channel, Subscription
+from dialectic.events.frames import build_frame
 
 logger = logging.getLogger(__name__)
 
@@ -237,8 +237,8 @@ async def _begin(connection: Connection, channel: Channel) -> None:
 
 
 def _publish(channel: Channel, page: EventPage) -> None:
-    events = [build_event(channel.tenant_id, row) for row in page.rows]
-    channel.publish(events, page.end_seq)
+    frames = [build_frame(channel.tenant_id, event) for event in page.events]
+    channel.publish(frames, page.end_seq)
 
 
 async def _wait_until_ready(channel: Channel) -> None:

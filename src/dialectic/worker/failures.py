@@ -17,6 +17,7 @@ from typing import Any, assert_never
 
 import asyncpg
 
+from dialectic.contract.events import JobError, JobPaused, JobRetrying
 from dialectic.core.job import Job
 from dialectic.core.text import clean_text
 from dialectic.db.pool import Connection, Database
@@ -62,9 +63,9 @@ async def record_failure(engine: Engine, job: Job, error: DialecticError) -> Non
                     counts=counts,
                     raw=raw,
                 )
-                kind = "contribution_generation_retrying"
                 # The job retries by itself, so the event has no remedy.
-                await _announce(connection, job, kind, {"code": code, "message": message})
+                retrying = JobError(code=code, message=message, remedy=None)
+                await _announce(connection, job, JobRetrying, retrying)
             case Postpone(delay_s, is_in_trouble):
                 await jobs.postpone(
                     connection, job, code=code, delay_s=delay_s, is_in_trouble=is_in_trouble
@@ -102,8 +103,8 @@ async def _pause(connection: Connection, engine: Engine, job: Job, error: Dialec
         return
     raw, remedy = build_raw(error), build_remedy(job, error)
     await jobs.pause(connection, job, code=code, message=message, raw=raw, remedy=remedy)
-    details = {"code": code, "message": message, "remedy": remedy}
-    await _announce(connection, job, "contribution_generation_paused", details)
+    paused = JobError.model_validate({"code": code, "message": message, "remedy": remedy})
+    await _announce(connection, job, JobPaused, paused)
 
 
 async def fail_on_bug(db: Database, job: Job, error: Exception) -> None:
@@ -169,12 +170,14 @@ def _make_storable(value: Any) -> Any:
             return value
 
 
-async def _announce(connection: Connection, job: Job, kind: str, error: dict[str, Any]) -> None:
-    data = {
-        "sessionId": str(job.session_id),
-        "stageSlug": job.stage_slug,
-        "iterationNumber": job.iteration_number,
-        "job_id": str(job.id),
-        "error": {"remedy": None, **error},
-    }
-    await records.record_event(connection, job.session_id, kind, data)
+async def _announce(
+    connection: Connection, job: Job, kind: type[JobRetrying | JobPaused], error: JobError
+) -> None:
+    event = kind(
+        session_id=job.session_id,
+        stage_slug=job.stage_slug,
+        iteration_number=job.iteration_number,
+        job_id=job.id,
+        error=error,
+    )
+    await records.record_event(connection, event)

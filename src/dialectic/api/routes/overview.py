@@ -95,7 +95,7 @@ async def look_at_session(
         jobs=seen.jobs,
         contributions=seen.contributions,
         last_event=news.last_seq,
-        has_news=bool(news.rows),
+        has_news=bool(news.events),
         quote=None if left is None else SESSION_QUOTE.dump_python(left, mode="json"),
     )
 
