@@ -13,6 +13,7 @@ from dialectic.contract.events import (
     EVENT_TYPES,
     ContributionReceived,
     Event,
+    JobErrorEvent,
     ReceivedContribution,
     SessionEvent,
     parse_event,
@@ -44,7 +45,9 @@ def get_word(data: object) -> str:
 
 def check_stored(kind: str, data: object) -> None:
     """Require that a stored event is of a known type and has its fields and no others."""
-    TYPES[kind].model_validate(data, by_name=False, by_alias=True, extra="forbid")
+    parsed = TYPES[kind].model_validate(data, by_name=False, by_alias=True, extra="forbid")
+    if isinstance(parsed, JobErrorEvent):  # its remedy is of a known action
+        assert parsed.model_dump(mode="json", exclude_unset=True) == data
 
 
 def build_frame(kind: str, data: object, **fields: Any) -> sse.Event:

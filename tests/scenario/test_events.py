@@ -147,6 +147,20 @@ async def test_a_stream_is_resumed_from_the_last_event_seen(api_server: ApiServe
     assert await read_words(await api_server.call(whole), 3) == ["one", "two", "three"]
 
 
+async def test_a_huge_event_comes_whole_and_the_stream_goes_on_behind_it(
+    api_server: ApiServer,
+) -> None:
+    await api_server.tell("before")
+    await api_server.tell("huge", size_bytes=6_000_000)
+    await api_server.tell("after")
+    line = await api_server.call("?after=0")
+    first, huge, *_ = await read(line, 2)
+    assert huge.data["data"]["ballast"] == "x" * 6_000_000
+    line.close()  # perhaps in the middle of the third
+    assert await read_words(await api_server.call(last_id=huge.event_id), 1) == ["after"]
+    assert await read_words(await api_server.call(last_id=first.event_id), 2) == ["huge", "after"]
+
+
 async def test_who_hears_nothing_comes_back_to_where_it_began(api_server: ApiServer) -> None:
     await api_server.tell("before")
     line = await api_server.call()

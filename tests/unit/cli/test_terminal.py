@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.cli.display.follow import describe_event
+from dialectic.cli.display.follow import JsonDisplay, describe_event
 from dialectic.cli.display.results import build_tree
 from dialectic.cli.main import _complain
 from dialectic.cli.terminal import wrap
@@ -74,5 +76,14 @@ def test_an_edit_is_told_as_that_of_a_person() -> None:
     assert describe_event(build_event(edit)) == "  thesis: a person wrote 7 bytes: x.md"
 
 
-def test_an_event_of_a_newer_server_is_not_described() -> None:
-    assert describe_event(build_event(News(session_id=SESSION, word="hello"))) is None
+def test_an_event_of_a_newer_server_is_shown_to_programs_alone(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    event = build_event(News(session_id=SESSION, word="hello ü"))
+
+    JsonDisplay().show(event)
+
+    assert describe_event(event) is None
+    shown = capsys.readouterr().out
+    assert json.loads(shown)["data"] == {"sessionId": str(SESSION), "word": "hello ü"}
+    assert "ü" in shown
