@@ -17,7 +17,7 @@ import pytest
 
 from dialectic.cli.remote import open_remote_backend
 from dialectic.client import AsyncClient, Client, call, chats, projects
-from dialectic.client.retry import LOSSES_MAX
+from dialectic.client.events import LOSSES_MAX
 from dialectic.client.transport import read_streamed
 from dialectic.contract.base import Page
 from dialectic.contract.chats import ChatReply

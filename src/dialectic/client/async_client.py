@@ -16,9 +16,10 @@ import httpx2
 from dialectic.atomic_write import check_plain, replacing
 from dialectic.client import account, chats, projects, transport
 from dialectic.client.call import Call
+from dialectic.client.events import StreamPosition
 from dialectic.client.operations import Async, Operations
 from dialectic.client.problems import build_error
-from dialectic.client.retry import HttpReply, StreamPosition, decide_wait
+from dialectic.client.retry import HttpReply, decide_wait
 from dialectic.client.transport import (
     TIMEOUT_S,
     Server,

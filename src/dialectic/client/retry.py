@@ -1,4 +1,4 @@
-"""Decides whether a request is retried or a stream is resumed, where, and after what delay.
+"""Decides whether a request is retried, and after what delay.
 
 A request that may have been executed is retried only with its original idempotency key.
 """
@@ -10,9 +10,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dialectic.contract.events import Event, StateReset, parse_event
 from dialectic.core.backoff import compute_delay_s
-from dialectic.core.sse import EventParser
 
 TRIES_MAX = 4
 WAIT_MIN_S = 0.2
@@ -20,10 +18,6 @@ WAIT_MAX_S = 10.0
 # While the server still works on the same key, retry for longer: a model may be slow, and the
 # server itself waits before each "in progress" response.
 TRIES_UNDER_WAY_MAX = 100
-# The delay before a lost stream is resumed, unless the server sets one. A stream that is lost this
-# often in a row raises an error.
-RESUME_S = 1.0
-LOSSES_MAX = 6
 # The server or one of its services is unavailable for a while, or another request was faster.
 PASSING = frozenset({429, 503})
 # A proxy uses these for an unreachable server; the server itself adds a problem.
@@ -83,32 +77,3 @@ def _find_code(body: bytes) -> str | None:
     except (ValueError, AttributeError):
         return None
     return code if isinstance(code, str) else None
-
-
-class StreamPosition:
-    """The position in a stream, across its connections."""
-
-    def __init__(self, after: str | None) -> None:
-        self.after = after
-        self._parser = EventParser()
-        self._retry_s = RESUME_S
-        self._losses = 0
-
-    def begin(self) -> None:
-        """Start a new connection."""
-        self._parser = EventParser()
-
-    def feed(self, piece: bytes) -> list[Event | StateReset]:
-        """Parse more bytes of this connection; `ValueError` if an event is malformed."""
-        events = [parse_event(frame) for frame in self._parser.feed(piece)]
-        self._losses = 0
-        self.after = self._parser.last_id or self.after
-        self._retry_s = self._parser.retry_s or self._retry_s
-        return events
-
-    def decide_wait(self) -> float | None:
-        """Return the delay before a lost stream is resumed; None: give up."""
-        self._losses += 1
-        if self._losses > LOSSES_MAX:
-            return None
-        return min(WAIT_MAX_S, self._retry_s * self._losses)
