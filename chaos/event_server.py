@@ -27,11 +27,12 @@ from starlette.routing import Route
 
 from dialectic.api.event_stream import PACE, EventStream, Pace
 from dialectic.db.pool import APP_ROLE, Address, Database
+from dialectic.db.tables.notifications import PAGE
 from dialectic.db.tables.records import Account, open_account
 from dialectic.engine import Engine, Failpoints
 from dialectic.errors import DialecticError
 from dialectic.events.hub import Hub, open_hub
-from dialectic.events.stream import PAGE, Follower
+from dialectic.events.stream import Follower
 from dialectic.providers.catalog import build_catalog
 from dialectic.settings import Settings
 from dialectic.storage.base import open_store

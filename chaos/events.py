@@ -123,7 +123,7 @@ async def run(report: Report, size: Size, sabotage: Sabotage = NONE) -> None:
 
 async def _gather_clients(lab: Lab, port: int, size: Size) -> list[Client]:
     async def find_last(connection: Connection) -> int:
-        return (await read_events(connection, after_seq=0, session_id=None, limit=0)).last_seq
+        return (await read_events(connection, after_seq=0, limit=0)).last_seq
 
     tenant_id = lab.account.tenant_id
     first_id = format_id(tenant_id, await lab.engine.db.transact(tenant_id, find_last))

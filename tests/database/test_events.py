@@ -21,7 +21,7 @@ from dialectic.db.tables.records import Account
 from dialectic.errors import NotFound, TooManyStreams
 from dialectic.events.frames import EventFrame
 from dialectic.events.hub import Hub, open_hub
-from dialectic.events.stream import PAGE, Follower
+from dialectic.events.stream import Follower
 from tests.database.connections import connected
 from tests.database.tenant_rows import Tenant, become, insert_tenant
 from tests.sample_events import News, get_word
@@ -38,7 +38,7 @@ class Reader:
     db: Database
     account: Account
     session_id: UUID | None = None
-    page: int = PAGE
+    page: int = notifications.PAGE
     words: list[str] = field(default_factory=list)
     states: list[tuple[int, StateReset]] = field(default_factory=list)
     seqs: list[int] = field(default_factory=list)

@@ -61,10 +61,6 @@ def _mark(tenant_id: UUID) -> str:
     return hashlib.sha256(tenant_id.bytes).hexdigest()[:8]
 
 
-def _name_on_the_wire(name: str) -> str:
-    return WIRE_NAMES.get(name, name)
-
-
 def _keep_known(remedy: object) -> object:
     """A newer server may name an action that is unknown here."""
     return remedy if isinstance(remedy, ProblemRemedy) or read_remedy(remedy) else None
@@ -87,7 +83,9 @@ class SessionEvent(EventPart):
     """The data of an event of a session."""
 
     model_config = ConfigDict(
-        alias_generator=_name_on_the_wire, validate_by_name=True, serialize_by_alias=True
+        alias_generator=lambda name: WIRE_NAMES.get(name, name),
+        validate_by_name=True,
+        serialize_by_alias=True,
     )
     type: ClassVar[str]
 

@@ -21,8 +21,8 @@ TAIL_BYTES_MAX = 1_000_000
 QUEUE_MAX = 1000
 
 
-def _ignore() -> None:
-    pass
+def ignore() -> None:
+    """Do nothing when a stream ends."""
 
 
 @dataclass(slots=True, eq=False)
@@ -34,7 +34,7 @@ class Subscription:
     # Events up to this number were delivered, or are not for this follower.
     seq: int
     # Called when the stream is ended from outside: its follower may be blocked elsewhere.
-    on_end: Callable[[], None] = _ignore
+    on_end: Callable[[], None] = ignore
     # The follower's access token; None if it has none that could be revoked.
     token_id: UUID | None = None
     queue_max: int = QUEUE_MAX

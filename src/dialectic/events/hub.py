@@ -46,7 +46,6 @@ LOOK_MAX_S = 5.0
 RECONNECT_S = 0.2
 TOKENS_S = 5.0
 OPEN_MAX_S = 30.0
-PAGE = 500
 
 
 @dataclass(slots=True, eq=False)
@@ -211,14 +210,10 @@ class Hub:
     ) -> None:
         is_full = True
         while is_full:
-
-            async def read(connection: Connection) -> EventPage:
-                return await read_events(
-                    connection, after_seq=channel.seq, session_id=None, limit=PAGE
-                )
-
             with given_up_in_time(connection, self.look_max_s):
-                page = await transact_on(connection, channel.tenant_id, read)
+                page = await transact_on(
+                    connection, channel.tenant_id, lambda c: read_events(c, after_seq=channel.seq)
+                )
             _publish(channel, page)
             is_full = page.is_full
 
@@ -227,10 +222,10 @@ async def _begin(connection: Connection, channel: Channel) -> None:
     """Open a channel with the newest events, so that reconnecting clients need no query."""
 
     async def read(connection: Connection) -> EventPage:
-        now = await read_events(connection, after_seq=0, session_id=None, limit=0)
+        now = await read_events(connection, after_seq=0, limit=0)
         floor_seq = max(now.last_seq - channel.tail_max, now.pruned_seq)
         channel.seq = channel.floor_seq = floor_seq
-        return await read_events(connection, after_seq=floor_seq, session_id=None, limit=PAGE)
+        return await read_events(connection, after_seq=floor_seq)
 
     _publish(channel, await transact_on(connection, channel.tenant_id, read))
     channel.ready.set()

@@ -13,20 +13,15 @@ from uuid import UUID
 from dialectic.contract.events import FROM_THE_START, StateReset, parse_id
 from dialectic.db.pool import Connection, Database
 from dialectic.db.tables import notifications, records
-from dialectic.db.tables.notifications import EventPage
+from dialectic.db.tables.notifications import PAGE, EventPage
 from dialectic.db.tables.records import Account
-from dialectic.events.channel import Channel, Subscription
+from dialectic.events.channel import Channel, Subscription, ignore
 from dialectic.events.frames import EventFrame, build_frame, build_state_frame
 from dialectic.events.hub import Hub
 
 T = TypeVar("T")
 
 HEARTBEAT_S = 15.0
-PAGE = 500
-
-
-def _ignore() -> None:
-    pass
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,7 +39,7 @@ class Follower:
     token_id: UUID | None = None
     heartbeat_s: float = HEARTBEAT_S
     # Called when the stream is ended from outside while its follower may be blocked elsewhere.
-    on_end: Callable[[], None] = _ignore
+    on_end: Callable[[], None] = ignore
     # The page size when reading missed events.
     page: int = PAGE
     # Events up to this number were delivered.

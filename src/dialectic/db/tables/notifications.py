@@ -20,6 +20,7 @@ from dialectic.db.queries import load_queries
 from dialectic.errors import NotFound
 
 SQL = load_queries("notifications")
+PAGE = 500
 STATES_MAX = 100
 PRUNED_AT_ONCE_MAX = 5000
 
@@ -59,7 +60,7 @@ class EventPage:
 
 
 async def read_events(
-    connection: Connection, *, after_seq: int, session_id: UUID | None, limit: int = 500
+    connection: Connection, *, after_seq: int, session_id: UUID | None = None, limit: int = PAGE
 ) -> EventPage:
     """Read the events after the last number seen, in order."""
     rows = await connection.fetch(SQL["read_events"], after_seq, session_id, limit)
