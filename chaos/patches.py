@@ -52,7 +52,7 @@ def remove_fence() -> None:
 
 def write_half() -> None:
     """Keep half of each file."""
-    from dialectic.storage.local import DiskStore
+    from dialectic.storage.disk import DiskStore
 
     write = DiskStore.write
 
@@ -102,12 +102,13 @@ def lock_nothing() -> None:
     """Take a lock that someone else holds."""
     import os
 
-    from dialectic.postgres import locks
+    from dialectic.postgres import embedded, place
 
     def take_without_asking(path: Path, _mode: int) -> int:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
-    put(locks, "try_lock", take_without_asking)
+    put(place, "try_lock", take_without_asking)
+    put(embedded, "try_lock", take_without_asking)
 
 
 def resume_nothing() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID, uuid5
 
-from dialectic.core.documents.file_locations import (
+from dialectic.core.documents.file_paths import (
     About,
     ChunkFile,
     ContributionFile,
@@ -26,8 +26,8 @@ from dialectic.core.documents.file_locations import (
     UserFeedback,
     WorkItem,
     WorkStatus,
+    build_path,
 )
-from dialectic.core.documents.file_paths import build_path
 from dialectic.core.documents.front_matter import render_document
 from dialectic.core.slug import short_id
 from dialectic.db.pool import Connection

@@ -16,7 +16,7 @@ from uuid import UUID
 import pytest
 
 from dialectic.cli.remote import open_remote_backend
-from dialectic.client import AsyncClient, Client, call, chats, projects
+from dialectic.client import AsyncClient, Client, account, call, projects
 from dialectic.client.events import LOSSES_MAX
 from dialectic.client.transport import read_streamed
 from dialectic.contract.base import Page
@@ -345,7 +345,7 @@ async def test_an_answer_whose_stream_is_lost_is_asked_for_again_just_as_it_was(
 def test_a_question_that_was_answered_is_answered_again_without_being_asked(
     client: Client,
 ) -> None:
-    question = chats.ask("Name a bakery once.", MODEL, stream=True, key="one-bakery")
+    question = account.ask("Name a bakery once.", MODEL, stream=True, key="one-bakery")
     said = [client.send(replace(question, read=read_streamed)) for _ in range(2)]
 
     assert said[0] == said[1]

@@ -18,8 +18,7 @@ import pytest
 
 from dialectic.app import contributions, quotes, sessions, transfer
 from dialectic.app.transaction import Tenant
-from dialectic.core.documents.file_locations import Combining, Intermediate
-from dialectic.core.documents.file_paths import parse_path
+from dialectic.core.documents.file_paths import Combining, Intermediate, parse_path
 from dialectic.core.money.quote import Quote
 from dialectic.core.run_request import RunRequest
 from dialectic.postgres import embedded

@@ -48,9 +48,11 @@ COMBINED = "combined"
 WORKER_LOST = "worker_lost"
 
 
-class _Payload(BaseModel):
+class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+
+class _Payload(_Part):
     model_id: UUID
     model_name: str = Field(min_length=3)
     # The position in the session's list of models, from 1; a model may be listed twice.
@@ -77,19 +79,15 @@ class PlanPayload(_Payload):
     slot: int = Field(ge=1)
 
 
-class Input(BaseModel):
+class Input(_Part):
     """One document that a job reads, and the number of the step's rule that selected it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     contribution_id: UUID
     rule: int = Field(ge=0)
 
 
-class Naming(BaseModel):
+class Naming(_Part):
     """How a contribution's file name tells its sources."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: Literal["plain", "about", "from", "reducing"]
     sources: tuple[str, ...] = ()
@@ -108,10 +106,8 @@ class ExecutePayload(_Payload):
     naming: Naming
 
 
-class Labelled(BaseModel):
+class Labelled(_Part):
     """A version of a document, and the label under which it is read."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     contribution_id: UUID
     label: str

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 from uuid import UUID, uuid5
 
-from dialectic.core.documents.file_locations import (
+from dialectic.core.documents.file_paths import (
     About,
     ContributionName,
     From,
@@ -21,8 +21,7 @@ from dialectic.core.documents.file_locations import (
     Relation,
     StageFolder,
 )
-from dialectic.core.documents.manifest import Entry
-from dialectic.core.documents.prompts import build_label, order_for_reader, tell_apart
+from dialectic.core.documents.prompts import Entry, build_label, order_for_reader, tell_apart
 from dialectic.core.documents.stitching import Chunk
 from dialectic.core.job import ExecutePayload, Job, Naming, PlanPayload, TurnPayload
 from dialectic.core.models.messages import FinishReason

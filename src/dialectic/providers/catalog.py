@@ -31,11 +31,11 @@ from dialectic.errors import (
     RemedyAction,
     UnknownModel,
 )
-from dialectic.providers.base import Provider, RemoteProvider
+from dialectic.providers.base import Provider
 from dialectic.settings import Settings
 
 if TYPE_CHECKING:
-    from dialectic.providers.exchange import Caps
+    from dialectic.providers.exchange import Caps, HttpProvider
 
 FILE = "catalogue.toml"
 
@@ -77,7 +77,7 @@ def load_shipped() -> Mapping[str, Shipped]:
 
 def open_provider(
     endpoint: Endpoint, key: Secret | None, *, caps: Caps | None = None
-) -> RemoteProvider:
+) -> HttpProvider:
     """Open the provider behind an endpoint. Its first call connects; `close` disconnects."""
     from dialectic.providers.exchange import Caps
 
@@ -146,7 +146,7 @@ class Providers(Mapping[str, Provider]):
         self, local: Mapping[str, Provider], remote: Mapping[str, tuple[Endpoint, Secret | None]]
     ) -> None:
         self._local, self._remote = dict(local), dict(remote)
-        self._opened: dict[str, RemoteProvider] = {}
+        self._opened: dict[str, HttpProvider] = {}
 
     def __getitem__(self, name: str) -> Provider:
         return self.find_remote(name) or self._local[name]
@@ -160,7 +160,7 @@ class Providers(Mapping[str, Provider]):
     def __len__(self) -> int:
         return len(self._local) + len(self._remote)
 
-    def find_remote(self, name: str) -> RemoteProvider | None:
+    def find_remote(self, name: str) -> HttpProvider | None:
         """Find the provider of an endpoint; None if it has none."""
         if name not in self._remote:
             return None
@@ -223,7 +223,7 @@ class Catalog:
         """Find the endpoint of a model; None for a model that needs none."""
         return self.endpoints.get(card.provider)
 
-    def find_remote(self, endpoint: str) -> RemoteProvider | None:
+    def find_remote(self, endpoint: str) -> HttpProvider | None:
         """Find the provider of a model; None if it needs no endpoint or the key is not set."""
         return (
             self.providers.find_remote(endpoint) if isinstance(self.providers, Providers) else None
@@ -296,7 +296,7 @@ def build_catalog(settings: Settings) -> Catalog:
 
     A model in config.toml replaces a shipped model of the same name.
     """
-    from dialectic.providers.offline import CARDS, OfflineProvider
+    from dialectic.providers.offline.provider import CARDS, OfflineProvider
 
     endpoints, shipped = settings.list_endpoints(), load_shipped().values()
     known = {card.name: (card, Origin.OFFLINE) for card in CARDS}

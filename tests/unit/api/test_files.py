@@ -11,7 +11,7 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.types import Message
 
-from dialectic.api.files import blaming_disk, read_file, while_awaited
+from dialectic.api.files import read_file, reporting_full_disk, while_awaited
 from dialectic.errors import StorageUnavailable, UsageError
 from tests.problems import refusing
 
@@ -92,7 +92,7 @@ async def test_a_file_is_read_when_it_is_its_turn() -> None:
 
 
 def meet(error: BaseException, cause: BaseException | None = None) -> None:
-    with blaming_disk():
+    with reporting_full_disk():
         raise error from cause
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.core.documents.file_locations import About, ContributionName, Plain
+from dialectic.core.documents.file_paths import About, ContributionName, Plain
 from dialectic.errors import PlanError
 from dialectic.pipeline.assemble import compose_prompt
 from dialectic.pipeline.gather import SELF_CRITIQUE, gather, gather_stage_words

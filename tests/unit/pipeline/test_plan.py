@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dialectic.core.documents.file_locations import (
+from dialectic.core.documents.file_paths import (
     About,
     ContributionName,
     From,
@@ -19,8 +19,8 @@ from dialectic.core.documents.file_locations import (
     Reducing,
     Relation,
     StageFolder,
+    build_path,
 )
-from dialectic.core.documents.file_paths import build_path
 from dialectic.core.job import Naming
 from dialectic.core.process.definition import Process
 from dialectic.core.slug import slugify_name

@@ -62,7 +62,7 @@ class Limits:
         return next(ends, None)
 
 
-class Places:
+class UploadSlots:
     """Counts running uploads: each uses disk space, and some use memory."""
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class BodyLimitMiddleware:
     ) -> None:
         self._app, self._authenticate = app, authenticate
         self._limits, self._public = limits, public
-        self._places = Places()
+        self._slots = UploadSlots()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope.get("path", "")
@@ -107,10 +107,10 @@ class BodyLimitMiddleware:
         request = Request(scope)
         with ExitStack() as place:
             try:
-                visitor = scope["state"]["visitor"] = await self._authenticate(request)
+                principal = scope["state"]["principal"] = await self._authenticate(request)
                 upload = self._limits.find_upload(request.method, path, read_media_type(request))
                 if upload is not None:
-                    place.enter_context(self._places.take(upload, visitor.account.tenant_id))
+                    place.enter_context(self._slots.take(upload, principal.account.tenant_id))
                 guarded = await self._guard(request, upload, receive)
             except DialecticError as error:
                 await build_problem(request, error)(scope, receive, send)

@@ -13,14 +13,13 @@ import re
 import time
 import traceback
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dialectic.api.metrics import METHODS, Metrics
+from dialectic.api.health import METHODS, Metrics
 from dialectic.api.problems import build_problem, build_unexpected
 from dialectic.errors import ServerBusy
 from dialectic.telemetry import OFF, Span, Telemetry, about
@@ -111,7 +110,7 @@ def _name_route(scope: Scope) -> str:
 def _tell(scope: Scope, route: str, status: int, elapsed_s: float) -> None:
     if not logger.isEnabledFor(logging.INFO):
         return
-    found: dict[str, Any] = {
+    found: dict[str, object] = {
         "event": "request",
         "request_id": scope["state"]["request_id"],
         "method": scope["method"],
@@ -127,8 +126,8 @@ def _list_ids(scope: Scope) -> dict[str, str]:
     """List the ids in the path of a request."""
     parameters = scope.get("path_params", {})
     found = {name: str(parameters[name]) for name in TOLD if name in parameters}
-    if (visitor := scope["state"].get("visitor")) is not None:
-        found["tenant_id"] = str(visitor.account.tenant_id)
+    if (principal := scope["state"].get("principal")) is not None:
+        found["tenant_id"] = str(principal.account.tenant_id)
     return found
 
 

@@ -11,7 +11,7 @@ from starlette.responses import StreamingResponse
 from dialectic.api.dependencies import Reading, Writing
 from dialectic.api.event_stream import NO_TOKEN, EventStream
 from dialectic.api.openapi import EVENT_STREAM
-from dialectic.api.pagination import Paging, list_numbered
+from dialectic.api.pagination import Listing
 from dialectic.contract.accounts import Notification
 from dialectic.contract.base import Page
 from dialectic.db.pool import Connection
@@ -42,20 +42,19 @@ async def follow_events(
         after=last_event_id or after or None,
         session_id=session,
         # The stream ends when the token expires or is revoked.
-        token_id=context.visitor.caller.token_id or NO_TOKEN,
+        token_id=context.caller.token_id or NO_TOKEN,
     )
     return EventStream(follower)
 
 
 @router.get("/notifications")
 async def list_notifications(
-    context: Reading,
-    paging: Paging,
+    listing: Listing,
     *,
     unread: Annotated[bool, Query(description="Only unread messages.")] = False,
 ) -> Page[Notification]:
     """List the messages to you, newest first."""
-    user_id = context.account.user_id
+    user_id = listing.context.account.user_id
 
     async def fetch(connection: Connection, before: int | None, limit: int) -> lists.Rows:
         rows = await notifications.list_notifications(
@@ -63,14 +62,14 @@ async def list_notifications(
         )
         return [dict(row) for row in rows]
 
-    return await list_numbered(context, "notifications", paging, fetch, Notification.model_validate)
+    return await listing.numbered_page("notifications", fetch, Notification.model_validate)
 
 
 @router.post("/notifications/{notification_id}/read", status_code=204)
 async def read_notification(
-    notification_id: Annotated[int, Path(ge=0, le=ID_MAX)], act: Writing
+    notification_id: Annotated[int, Path(ge=0, le=ID_MAX)], write: Writing
 ) -> Response:
     """Mark a message as read. Repeating it changes nothing."""
-    user_id = act.account.user_id
-    await act.context.transact(lambda c: notifications.mark_read(c, user_id, notification_id))
+    user_id = write.account.user_id
+    await write.transact(lambda c: notifications.mark_read(c, user_id, notification_id))
     return Response(status_code=204)

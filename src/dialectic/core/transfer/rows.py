@@ -16,7 +16,8 @@ from uuid import UUID
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
-from dialectic.core.documents.manifest import check_manifest
+from dialectic.core.documents.prompts import check_manifest
+from dialectic.core.strict_json import Json
 from dialectic.core.transfer.bundle_format import Several
 
 # Columns that belong to the installation.
@@ -24,7 +25,6 @@ OWNERS = frozenset({"tenant_id", "user_id"})
 # A file of the largest size has about this many, with each on a line of its own.
 VALUES_MAX = 2_000_000
 
-Json = dict[str, Any]
 RowT = TypeVar("RowT", bound="Row")
 
 

@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from dialectic.core.process.definition import Process
+from dialectic.core.strict_json import Json
 from dialectic.core.text import clean_text
 from dialectic.core.transfer.row_conversion import Renaming, build_new_ids, rename_rows
-from dialectic.core.transfer.rows import ChunkRow, ContributionRow, Json, ProjectRows, Row, TextRow
+from dialectic.core.transfer.rows import ChunkRow, ContributionRow, ProjectRows, Row, TextRow
 from dialectic.db.pool import Connection
 from dialectic.db.queries import load_queries
 from dialectic.db.tables import records

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from uuid import UUID
 
-from dialectic.core.documents.file_locations import Combining, ContributionName
+from dialectic.core.documents.file_paths import Combining, ContributionName
 from dialectic.core.documents.prompts import build_block
 from dialectic.core.job import (
     COMBINED,

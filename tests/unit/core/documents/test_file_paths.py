@@ -9,9 +9,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dialectic.core.documents.file_locations import (
+from dialectic.core.documents.file_paths import (
     COUNT_MAX,
     KEY_CHARS_MAX,
+    PATH_CHARS_MAX,
     STAGES_MAX,
     TURN_MAX,
     About,
@@ -37,8 +38,10 @@ from dialectic.core.documents.file_locations import (
     UserFeedback,
     WorkItem,
     WorkStatus,
+    build_path,
+    fold_sources,
+    parse_path,
 )
-from dialectic.core.documents.file_paths import PATH_CHARS_MAX, build_path, fold_sources, parse_path
 from dialectic.core.slug import SLUG_CHARS_MAX, is_slug, slugify_name
 from dialectic.errors import UsageError
 from tests.cases import each_case

@@ -13,16 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from dialectic.core.documents.file_locations import (
+from dialectic.core.documents.file_paths import (
     ChunkFile,
     ContributionFile,
     ContributionName,
     InitialPrompt,
     StageFolder,
+    build_path,
+    parse_path,
 )
-from dialectic.core.documents.file_paths import build_path, parse_path
 from dialectic.core.documents.front_matter import render_document
-from dialectic.core.documents.manifest import Entry, Manifest
+from dialectic.core.documents.prompts import Entry, Manifest
 from dialectic.core.documents.readme import build_readme
 from dialectic.core.slug import short_id
 from dialectic.core.transfer.row_conversion import (

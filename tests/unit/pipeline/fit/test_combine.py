@@ -12,8 +12,7 @@ from uuid import UUID, uuid5
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.core.documents.file_locations import Combining, Intermediate
-from dialectic.core.documents.file_paths import build_path, parse_path
+from dialectic.core.documents.file_paths import Combining, Intermediate, build_path, parse_path
 from dialectic.core.documents.stitching import Chunk
 from dialectic.core.job import (
     COMBINED,
