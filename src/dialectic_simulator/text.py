@@ -19,12 +19,11 @@ import re
 import struct
 from collections.abc import Sequence
 
-from dialectic.providers.offline.provider import compose_document, read_conversation
+from dialectic.providers.offline.provider import compose_document, find_tail, read_conversation
 from dialectic.tokens.encodings import load_encoding
 from dialectic_simulator.conversation import Ask, Piece
 from dialectic_simulator.script import Manner
 
-_TAIL_CHARS = (200, 80, 30, 12)
 _SPACE = re.compile(r"\s+")
 _WORD = re.compile(r"\S")
 
@@ -82,13 +81,8 @@ def measure_written(document: str, written: str) -> int:
         return len(written)
     if (place := _find_place_in_words(document, written)) is not None:
         return place
-    for chars in _TAIL_CHARS:
-        tail = written[-chars:]
-        # Turns are only ever shortened: the true position is at or after the written length.
-        start = document.find(tail, max(0, len(written) - len(tail)))
-        start = start if start >= 0 else document.rfind(tail)
-        if start >= 0:
-            return start + len(tail)
+    if (place := find_tail(document, written)) is not None:
+        return place
     return measure_common(document, written)
 
 

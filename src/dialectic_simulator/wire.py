@@ -30,9 +30,7 @@ Headers = dict[str, str]
 # All dates are the same: the same script gives the same bytes.
 CREATED_S = 1_767_225_600
 CREATED = "2026-01-01T00:00:00Z"
-_TROUBLES: Mapping[str, Mapping[str, list[str]]] = tomllib.loads(
-    files(__package__).joinpath("troubles.toml").read_text("utf-8")
-)
+_VENDORS = tomllib.loads(files(__package__).joinpath("vendors.toml").read_text("utf-8"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +91,13 @@ class Wire(abc.ABC):
     def build_headers(self, request_id: str, allowances: Allowances) -> Headers:  # noqa: ARG002
         return {}
 
+    def word_finish(self, answer: Answer) -> str | int | None:
+        """Return the vendor's word for a finish reason, or an invalid one."""
+        return answer.word_finish(_VENDORS[self.name]["finish"][answer.finish])
+
     def word_trouble(self, trouble: Trouble) -> list[str]:
         """Return the vendor's codes for an error, and its message last."""
-        *codes, usual = _TROUBLES[self.name][trouble.kind]
+        *codes, usual = _VENDORS[self.name]["troubles"][trouble.kind]
         return [*codes, trouble.say(usual)]
 
 

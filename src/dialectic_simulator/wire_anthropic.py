@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping
 
-from dialectic.core.models.messages import FinishReason, Role
+from dialectic.core.models.messages import Role
 from dialectic.core.strict_json import JsonObject
 from dialectic_simulator.conversation import (
     Allowances,
@@ -34,13 +34,6 @@ from dialectic_simulator.wire import (
 )
 
 ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT}
-FINISH = {
-    FinishReason.STOP: "end_turn",
-    FinishReason.LENGTH: "max_tokens",
-    FinishReason.TOOL: "tool_use",
-    FinishReason.FILTER: "refusal",
-    FinishReason.ERROR: "error",
-}
 TOOL_USE: JsonObject = {"type": "tool_use", "id": "toolu_simulated", "name": "look_up", "input": {}}
 SPEND_DETAILS = {"error_code": "enforced_spend_limit_reached"}
 
@@ -69,7 +62,7 @@ class AnthropicWire(CountingWire):
         whole = _build_message(answer, _build_content(answer))
         if answer.finish_form is FinishForm.ABSENT:
             return whole
-        return {**whole, "stop_reason": answer.word_finish(FINISH), "stop_sequence": None}
+        return {**whole, "stop_reason": self.word_finish(answer), "stop_sequence": None}
 
     def build_events(self, answer: Answer) -> list[Event]:
         start = _build_message(answer, [], output_tokens=1)
@@ -79,7 +72,7 @@ class AnthropicWire(CountingWire):
             events += _build_block_events(index, answer, block)
         if answer.finish_form is FinishForm.ABSENT:
             return events
-        delta = {"stop_reason": answer.word_finish(FINISH), "stop_sequence": None}
+        delta = {"stop_reason": self.word_finish(answer), "stop_sequence": None}
         last: dict[str, object] = {"type": "message_delta", "delta": delta}
         if answer.usage is not None:
             last["usage"] = {"output_tokens": answer.usage[1]}

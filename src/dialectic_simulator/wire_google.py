@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dialectic.core.models.messages import FinishReason, Role
+from dialectic.core.models.messages import Role
 from dialectic.core.strict_json import JsonObject
 from dialectic_simulator.conversation import (
     Allowances,
@@ -34,13 +34,6 @@ from dialectic_simulator.wire import (
 )
 
 ROLES = {"user": Role.USER, "model": Role.ASSISTANT}
-FINISH = {
-    FinishReason.STOP: "STOP",
-    FinishReason.LENGTH: "MAX_TOKENS",
-    FinishReason.TOOL: "STOP",
-    FinishReason.FILTER: "SAFETY",
-    FinishReason.ERROR: "OTHER",
-}
 FUNCTION_CALL: JsonObject = {"functionCall": {"name": "look_up", "args": {"query": "anything"}}}
 METHODS = ["generateContent", "countTokens", "embedContent", "batchEmbedContents"]
 DETAIL = "type.googleapis.com/google.rpc."
@@ -109,7 +102,7 @@ class GoogleWire(CountingWire, VectorWire):
     def _build_chunk(self, answer: Answer, parts: list[JsonObject], *, is_last: bool) -> JsonObject:
         candidate: dict[str, object] = {"content": {"parts": parts, "role": "model"}, "index": 0}
         if is_last and answer.finish_form is not FinishForm.ABSENT:
-            candidate["finishReason"] = answer.word_finish(FINISH)
+            candidate["finishReason"] = self.word_finish(answer)
         chunk: dict[str, object] = {"candidates": [candidate]}
         if answer.shape is Shape.NO_CHOICES:
             chunk = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dialectic.core.models.messages import FinishReason, Role
+from dialectic.core.models.messages import Role
 from dialectic.core.strict_json import JsonObject
 from dialectic_simulator.conversation import (
     Answer,
@@ -26,13 +26,6 @@ from dialectic_simulator.wire import (
 )
 
 ROLES = {"system": None, "user": Role.USER, "assistant": Role.ASSISTANT}
-FINISH = {
-    FinishReason.STOP: "stop",
-    FinishReason.LENGTH: "length",
-    FinishReason.TOOL: "stop",
-    FinishReason.FILTER: "stop",
-    FinishReason.ERROR: "",
-}
 TOOL_CALL: JsonObject = {"function": {"name": "look_up", "arguments": {"query": "anything"}}}
 
 
@@ -79,7 +72,7 @@ class OllamaWire(Wire):
             line["message"] = {"role": "assistant", **content}
         if not is_last or answer.finish_form is FinishForm.ABSENT:
             return line | {"done": False}
-        line |= {"done": True, "done_reason": answer.word_finish(FINISH)}
+        line |= {"done": True, "done_reason": self.word_finish(answer)}
         line |= {"total_duration": 1_000_000, "load_duration": 1_000}
         if answer.usage is not None:
             line |= {"prompt_eval_count": answer.usage[0], "eval_count": answer.usage[1]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dialectic.core.models.messages import FinishReason, Role
+from dialectic.core.models.messages import Role
 from dialectic.core.strict_json import JsonObject
 from dialectic_simulator.conversation import (
     Allowances,
@@ -38,13 +38,6 @@ ROLES = {
     "developer": None,
     "user": Role.USER,
     "assistant": Role.ASSISTANT,
-}
-FINISH = {
-    FinishReason.STOP: "stop",
-    FinishReason.LENGTH: "length",
-    FinishReason.TOOL: "tool_calls",
-    FinishReason.FILTER: "content_filter",
-    FinishReason.ERROR: "error",
 }
 TOOL_CALL = {
     "index": 0,
@@ -95,7 +88,7 @@ class OpenAIWire(VectorWire):
     def build_whole(self, answer: Answer) -> JsonObject:
         choice = {"index": 0, "message": _build_message(answer), "logprobs": None}
         if answer.finish_form is not FinishForm.ABSENT:
-            choice["finish_reason"] = answer.word_finish(FINISH)
+            choice["finish_reason"] = self.word_finish(answer)
         whole: dict[str, object] = {
             "id": answer.id,
             "object": "chat.completion",
@@ -112,7 +105,7 @@ class OpenAIWire(VectorWire):
         deltas += _build_deltas(answer)
         events = [Event(_build_chunk(answer, [_choice(d, None)]), tokens=n) for d, n in deltas]
         if answer.finish_form is not FinishForm.ABSENT:
-            last = _choice({}, answer.word_finish(FINISH))
+            last = _choice({}, self.word_finish(answer))
             events.append(Event(_build_chunk(answer, [last]), is_finish=True))
         if answer.shape is Shape.NO_CHOICES:
             events = [Event(_build_chunk(answer, []), is_finish=True)]

@@ -331,7 +331,7 @@ async def test_a_higher_budget_is_not_missed_by_a_job_that_begins_to_wait_for_it
                 )
             )
             await until_someone_waits(admin)
-            await jobs.pause(pausing, job, code="insufficient_funds", message="Too little.")
+            await jobs.pause(pausing, job, jobs.AttemptError("insufficient_funds", "Too little."))
             await pausing.execute("commit")
         await raising
     assert await job_table.status(job.id) == "pending"

@@ -61,7 +61,7 @@ def reporting_full_disk() -> Iterator[None]:
         ) from error
 
 
-def take_file(form: FormData) -> UploadFile:
+def get_file(form: FormData) -> UploadFile:
     """Return the file of a form; raise if it has none."""
     file = form.get("file")
     if not isinstance(file, UploadFile):
@@ -85,7 +85,7 @@ async def read_file(request: Request, file: UploadFile) -> Uploaded:
 
 
 @asynccontextmanager
-async def receive(request: Request) -> AsyncIterator[tuple[Path, bytes]]:
+async def receive_archive(request: Request) -> AsyncIterator[tuple[Path, bytes]]:
     """Receive an archive into a temporary file; yield its path and hash."""
     with open_draft_folder(request) as folder:
         path, digest, size = folder / "import.zip", hashlib.sha256(), 0
@@ -107,7 +107,7 @@ async def _list_pieces(request: Request) -> AsyncIterator[bytes]:
             yield piece
         return
     async with open_form(request) as form:
-        file = take_file(form)
+        file = get_file(form)
         while piece := await file.read(PIECE_BYTES):
             yield piece
 
@@ -123,16 +123,16 @@ def open_draft_folder(request: Request) -> Iterator[Path]:
 # -- out ------------------------------------------------------------------------------------------
 
 
-async def in_turn(turns: asyncio.Semaphore, work: Coroutine[Any, Any, T]) -> T:
+async def run_in_slot(slots: asyncio.Semaphore, work: Coroutine[Any, Any, T]) -> T:
     """Run slow work when a slot is free: too many at once only slow each other down."""
     try:
-        async with turns:
+        async with slots:
             return await work
     finally:
         work.close()
 
 
-async def while_awaited(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
+async def run_until_disconnect(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
     """Run work that precedes the first byte; cancel it and return None if the client disconnects.
 
     An impatient client retries; without the cancellation, abandoned work would pile up.

@@ -21,10 +21,8 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 from starlette.responses import JSONResponse, PlainTextResponse
 
-from dialectic.db.counters import CounterName
 from dialectic.db.migrate import find_upgrade
-from dialectic.db.tables import figures
-from dialectic.db.tables.figures import Statistics
+from dialectic.db.statistics import PATIENCE_S, CounterName, Statistics, load_statistics, ping
 from dialectic.engine import Engine
 from dialectic.errors import ConfigurationError, DatabaseBusy, DialecticError
 from dialectic.events.hub import Hub
@@ -33,7 +31,7 @@ logger = logging.getLogger(__name__)
 router = APIRouter(include_in_schema=False)
 CHECK_TIMEOUT_S = 3.0
 RETRY_AFTER_S = 2
-KEPT_S = 1.0
+CACHE_S = 1.0
 READ_METHODS = ["GET", "HEAD"]
 BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -57,7 +55,7 @@ Exposition: TypeAlias = tuple[bytes, str]
 # -- metrics ---------------------------------------------------------------------------------------
 
 
-class _Kept(Collector):
+class _StoredCounters(Collector):
     """Counters of all processes, as stored in the database."""
 
     def __init__(self) -> None:
@@ -111,8 +109,8 @@ class Metrics:
         self._pool = gauge(
             "dialectic_pool_connections", "Database connections in the pool.", ("state",)
         )
-        self._kept = _Kept()
-        self.registry.register(self._kept)
+        self._stored = _StoredCounters()
+        self.registry.register(self._stored)
 
     def count_request(self, method: str, route: str, status: int, elapsed_s: float) -> None:
         """Count a request; unknown methods and paths share one label."""
@@ -122,10 +120,10 @@ class Metrics:
 
     async def expose(self, engine: Engine) -> Exposition:
         """Read the database counters and render all metrics."""
-        fetch = functools.partial(engine.db.fetch, patience_s=figures.PATIENCE_S)
-        await figures.flush_counters(fetch, engine.counters)
-        found = await figures.load_statistics(engine.db)
-        self._kept.found = found
+        fetch = functools.partial(engine.db.fetch, patience_s=PATIENCE_S)
+        await engine.counters.flush(fetch)
+        found = await load_statistics(engine.db)
+        self._stored.found = found
         self._jobs.clear()
         for status, count in found.open_jobs.items():
             self._jobs.labels(status).set(count)
@@ -143,8 +141,8 @@ class Metrics:
 class CachedCheck(Generic[T]):
     """A check whose result is shared by concurrent callers and cached for a moment."""
 
-    def __init__(self, look: Callable[[], Awaitable[T]], *, kept_s: float = KEPT_S) -> None:
-        self._look, self._kept_s = look, kept_s
+    def __init__(self, look: Callable[[], Awaitable[T]], *, cache_s: float = CACHE_S) -> None:
+        self._look, self._cache_s = look, cache_s
         self._looking = asyncio.Lock()
         self._seen: tuple[float, T] | None = None
 
@@ -152,7 +150,7 @@ class CachedCheck(Generic[T]):
         """Return the cached result, or run the check."""
         clock = asyncio.get_running_loop().time
         async with self._looking:
-            if self._seen is None or clock() > self._seen[0] + self._kept_s:
+            if self._seen is None or clock() > self._seen[0] + self._cache_s:
                 found = await self._look()
                 self._seen = (clock(), found)
             return self._seen[1]
@@ -200,14 +198,14 @@ async def readyz(request: Request) -> Response:
 
 async def _check(engine: Engine) -> dict[str, str]:
     return {
-        "database": await _try(figures.ping(engine.db)),
+        "database": await _try(ping(engine.db)),
         "schema": await _try(_check_schema(engine)),
         "storage": await _try(_check_storage(engine)),
     }
 
 
 async def _check_schema(engine: Engine) -> bool:
-    fetch = functools.partial(engine.db.fetch, patience_s=figures.PATIENCE_S)
+    fetch = functools.partial(engine.db.fetch, patience_s=PATIENCE_S)
     return await find_upgrade(fetch) is None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from importlib.resources import files
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from fastapi import FastAPI
 from starlette.responses import Response
@@ -16,10 +16,10 @@ from starlette.responses import Response
 from dialectic.api.problems import MEDIA_TYPE
 from dialectic.contract.events import build_stream_schema
 from dialectic.contract.problems import Problem
+from dialectic.core.strict_json import Json
 
-# A part of the document, and the responses of a route by status, as FastAPI takes them.
-Part: TypeAlias = dict[str, Any]
-Responses: TypeAlias = dict[int | str, Part]
+# The responses of a route by status, as FastAPI takes them.
+Responses: TypeAlias = dict[int | str, Json]
 ASSETS = {
     "/docs": ("docs.html", "text/html; charset=utf-8"),
     "/docs/docs.css": ("docs.css", "text/css; charset=utf-8"),
@@ -55,7 +55,7 @@ def _serve(name: str, media_type: str) -> Callable[[], Awaitable[Response]]:
     return serve
 
 
-TAGS: list[Part] = [
+TAGS: list[Json] = [
     {"name": "projects", "description": "Projects: a prompt and its resources."},
     {"name": "sessions", "description": "Sessions: models, progress and costs."},
     {"name": "acting", "description": "Start, steer and stop sessions."},
@@ -86,20 +86,6 @@ MORE = {
     502: "The model's provider failed.",
 }
 SCHEMAS = "#/components/schemas/"
-EVENT_STREAM: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "Events until the client or the server closes the connection.",
-        "content": {
-            "text/event-stream": {
-                "schema": {
-                    "type": "string",
-                    "contentMediaType": "text/event-stream",
-                    "contentSchema": {"$ref": f"{SCHEMAS}StreamData"},
-                }
-            }
-        },
-    }
-}
 BEARER = {"type": "http", "scheme": "bearer", "description": "A token: `dlk_…`."}
 
 
@@ -126,12 +112,20 @@ BYTES = "application/octet-stream"
 MULTIPART = "multipart/form-data"
 BINARY = {"type": "string", "format": "binary"}
 FILE = {**BINARY, "contentMediaType": BYTES}
+EVENTS = "text/event-stream"
 
 
-def describe_response(media_type: str, words: str, schema: Part | None = None) -> Responses:
+def describe_response(media_type: str, words: str, schema: Json | None = None) -> Responses:
     """Describe a response that is not JSON: text, unless a schema is given."""
     content = {media_type: {"schema": schema or {"type": "string"}}}
     return {200: {"content": content, "description": words}}
+
+
+def describe_events(words: str) -> Responses:
+    """Describe a stream whose events are in the contract."""
+    schema = {"$ref": f"{SCHEMAS}StreamData"}
+    stream = {"type": "string", "contentMediaType": EVENTS, "contentSchema": schema}
+    return describe_response(EVENTS, words, stream)
 
 
 def describe_file(words: str) -> Responses:
@@ -139,13 +133,13 @@ def describe_file(words: str) -> Responses:
     return describe_response(BYTES, words, BINARY)
 
 
-def describe_bodies(bodies: Mapping[str, Part]) -> Part:
+def describe_bodies(bodies: Mapping[str, Json]) -> Json:
     """Describe the media types that a route accepts."""
     content = {media_type: {"schema": schema} for media_type, schema in bodies.items()}
     return {"requestBody": {"required": True, "content": content}}
 
 
-def describe_form(*required: str, **fields: Part) -> Part:
+def describe_form(*required: str, **fields: Json) -> Json:
     """Describe a form with a file."""
     return {"type": "object", "required": [*required, "file"], "properties": fields}
 
@@ -157,7 +151,7 @@ def describe(app: FastAPI) -> None:
     """Finish the document: the media type of problems, the security scheme of tokens."""
     build = app.openapi
 
-    def openapi() -> Part:
+    def openapi() -> Json:
         if app.openapi_schema is None:
             app.openapi_schema = _finish(build())
         return app.openapi_schema
@@ -166,7 +160,7 @@ def describe(app: FastAPI) -> None:
     app.__dict__["openapi"] = openapi
 
 
-def _finish(schema: Part) -> Part:
+def _finish(schema: Json) -> Json:
     components = schema.setdefault("components", {})
     components.setdefault("securitySchemes", {})["bearer"] = BEARER
     schema["security"] = [{"bearer": []}]

@@ -76,7 +76,7 @@ def build_problem(request: Request, error: DialecticError) -> Response:
     problem = _describe(kind.status, kind.code, title, error.message)
     if kind.status == HTTPStatus.INTERNAL_SERVER_ERROR:
         problem.detail = UNEXPECTED
-    elif isinstance(error, OF_THE_OPERATOR):
+    elif isinstance(error, OPERATOR_ERRORS):
         problem.detail = f"{title} Saved data is not affected. Try again later."
         problem.remedy = ProblemRemedy(action=RemedyAction.TRY_AGAIN)
     else:
@@ -94,7 +94,7 @@ OVERTAKEN = (
     "Another request changed or deleted a related record at the same time. Reload and try again."
 )
 # Their messages name hosts, folders and SQL, which only the operator may see.
-OF_THE_OPERATOR = (
+OPERATOR_ERRORS = (
     DatabaseBusy,
     DatabaseFull,
     DatabaseUnreachable,

@@ -74,8 +74,8 @@ async def _tell(connection: Connection, session_id: UUID, job_id: UUID) -> None:
     remedy = ProblemRemedy(action=RemedyAction.RESUME, session_id=str(session_id))
     event = JobPaused(
         session_id=session_id,
-        stage_slug=row["stage_slug"],
-        iteration_number=row["iteration_number"],
+        stage_slug=row.stage_slug,
+        iteration_number=row.iteration_number,
         job_id=job_id,
         error=JobError(code="job_paused", message="A person has paused this job.", remedy=remedy),
     )
@@ -84,11 +84,11 @@ async def _tell(connection: Connection, session_id: UUID, job_id: UUID) -> None:
 
 async def _load_status(connection: Connection, session_id: UUID, job_id: UUID) -> JobStatus:
     row = await jobs.find_job(connection, job_id)
-    if row is None or row["session_id"] != session_id:
+    if row is None or row.session_id != session_id:
         raise NotFound(
             f"Job {job_id} does not exist in session {session_id}.",
             reason="no_job",
             subject=str(job_id),
             remedy=Remedy(RemedyAction.LIST_JOBS, session_id=str(session_id)),
         )
-    return JobStatus(row["status"])
+    return row.status

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import random
-from typing import Any
 
 import httpx2
 
 from dialectic.core.backoff import compute_delay_s
+from dialectic.core.strict_json import Json
 from dialectic.errors import (
     ApiError,
     ApiRefusal,
@@ -105,7 +105,7 @@ def _list_kinds(kind: type[DialecticError]) -> dict[str, type[DialecticError]]:
     return kinds
 
 
-def _read_object(body: bytes) -> dict[str, Any]:
+def _read_object(body: bytes) -> Json:
     """Parse a problem, whatever fields it has: servers have other versions; {} if it is none."""
     try:
         found = json.loads(body)

@@ -17,6 +17,8 @@ from typing import Any, NoReturn, TypeAlias
 
 Json: TypeAlias = dict[str, Any]
 """A JSON object whose fields are not listed as a type."""
+JsonObject: TypeAlias = Mapping[str, object]
+"""A JSON object of others, not checked yet: its values are read with `read_…` and `find_…`."""
 
 # The highest count that is accepted; no real call comes near it.
 COUNT_MAX = 2**31 - 1
@@ -92,10 +94,6 @@ def parse_json(text: str) -> Any:
     except ValueError as error:  # also raised for a number of thousands of digits
         why = error.msg if isinstance(error, json.JSONDecodeError) else "a number is too long"
         raise MalformedJson(f"JSON does not parse: {why}", text) from None
-
-
-JsonObject: TypeAlias = Mapping[str, object]
-"""A JSON object whose values are not checked yet: read them with the functions below."""
 
 
 def require_object(value: object, name: str) -> JsonObject:

@@ -57,7 +57,6 @@ class Kind(enum.Enum):
 
 
 BY_STATUS: Mapping[int, Kind] = {
-    400: Kind.REJECTED,
     401: Kind.AUTH,
     402: Kind.QUOTA,
     403: Kind.AUTH,
@@ -66,11 +65,9 @@ BY_STATUS: Mapping[int, Kind] = {
     409: Kind.TRANSIENT,
     410: Kind.MODEL,
     413: Kind.CONTEXT,
-    422: Kind.REJECTED,
     425: Kind.TRANSIENT,
     429: Kind.THROTTLED,
     499: Kind.TRANSIENT,
-    529: Kind.TRANSIENT,
 }
 # Fallbacks for the other statuses, by their first digit.
 BY_HUNDRED: Mapping[int, Kind] = {3: Kind.REDIRECT, 4: Kind.REJECTED, 5: Kind.TRANSIENT}
@@ -79,46 +76,34 @@ BY_HUNDRED: Mapping[int, Kind] = {3: Kind.REDIRECT, 4: Kind.REJECTED, 5: Kind.TR
 DAY_QUOTA = "day_quota"
 _OF_A_DAY = re.compile(r"per_?day", re.IGNORECASE)
 
+
+def _list_by_code(codes: Mapping[Kind, str]) -> dict[str, Kind]:
+    return {code: kind for kind, words in codes.items() for code in words.split()}
+
+
 # Codes that override the status they come with.
-TELLING: Mapping[str, Kind] = {
-    DAY_QUOTA: Kind.QUOTA,
-    "insufficient_quota": Kind.QUOTA,
-    "enforced_spend_limit_reached": Kind.QUOTA,
-    "billing_hard_limit_reached": Kind.QUOTA,
-    "billing_not_active": Kind.QUOTA,
-    "billing_error": Kind.QUOTA,
-    "billing_disabled": Kind.QUOTA,
-    "invalid_api_key": Kind.AUTH,
-    "api_key_invalid": Kind.AUTH,
-    "model_not_found": Kind.MODEL,
-    "context_length_exceeded": Kind.CONTEXT,
-    "exceed_context_size_error": Kind.CONTEXT,
-    "content_filter": Kind.FILTERED,
-    "content_policy_violation": Kind.FILTERED,
-}
+TELLING: Mapping[str, Kind] = _list_by_code(
+    {
+        Kind.QUOTA: f"{DAY_QUOTA} insufficient_quota enforced_spend_limit_reached "
+        "billing_hard_limit_reached billing_not_active billing_error billing_disabled",
+        Kind.AUTH: "invalid_api_key api_key_invalid",
+        Kind.MODEL: "model_not_found",
+        Kind.CONTEXT: "context_length_exceeded exceed_context_size_error",
+        Kind.FILTERED: "content_filter content_policy_violation",
+    }
+)
 # Codes that decide where the status does not.
-GENERAL: Mapping[str, Kind] = {
-    "rate_limit_error": Kind.THROTTLED,
-    "rate_limit_exceeded": Kind.THROTTLED,
-    "resource_exhausted": Kind.THROTTLED,
-    "authentication_error": Kind.AUTH,
-    "permission_error": Kind.AUTH,
-    "permission_denied": Kind.AUTH,
-    "unauthenticated": Kind.AUTH,
-    "not_found_error": Kind.MODEL,
-    "not_found": Kind.MODEL,
-    "request_too_large": Kind.CONTEXT,
-    "invalid_request_error": Kind.REJECTED,
-    "invalid_argument": Kind.REJECTED,
-    "failed_precondition": Kind.REJECTED,
-    "overloaded_error": Kind.TRANSIENT,
-    "api_error": Kind.TRANSIENT,
-    "server_error": Kind.TRANSIENT,
-    "timeout_error": Kind.TRANSIENT,
-    "unavailable": Kind.TRANSIENT,
-    "internal": Kind.TRANSIENT,
-    "deadline_exceeded": Kind.TRANSIENT,
-}
+GENERAL: Mapping[str, Kind] = _list_by_code(
+    {
+        Kind.THROTTLED: "rate_limit_error rate_limit_exceeded resource_exhausted",
+        Kind.AUTH: "authentication_error permission_error permission_denied unauthenticated",
+        Kind.MODEL: "not_found_error not_found",
+        Kind.CONTEXT: "request_too_large",
+        Kind.REJECTED: "invalid_request_error invalid_argument failed_precondition",
+        Kind.TRANSIENT: "overloaded_error api_error server_error timeout_error unavailable "
+        "internal deadline_exceeded",
+    }
+)
 # Vendors without a code for “too long” start the message with these words.
 TOO_LONG: tuple[re.Pattern[str], ...] = tuple(
     re.compile(opening, re.IGNORECASE)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 # Longer headings are shortened: every piece below repeats them.
 HEADING_CHARS_MAX = 120
-LEVELS = 6
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]|$)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")

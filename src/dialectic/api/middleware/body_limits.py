@@ -105,21 +105,23 @@ class BodyLimitMiddleware:
             await self._app(scope, receive, send)
             return
         request = Request(scope)
-        with ExitStack() as place:
+        with ExitStack() as slot:
             try:
                 principal = scope["state"]["principal"] = await self._authenticate(request)
                 upload = self._limits.find_upload(request.method, path, read_media_type(request))
                 if upload is not None:
-                    place.enter_context(self._slots.take(upload, principal.account.tenant_id))
-                guarded = await self._guard(request, upload, receive)
+                    slot.enter_context(self._slots.take(upload, principal.account.tenant_id))
+                limited = await self._limit_body(request, upload, receive)
             except DialecticError as error:
                 await build_problem(request, error)(scope, receive, send)
             except HTTPException as error:
                 await build_refusal(request, error)(scope, receive, send)
             else:
-                await self._app(scope, guarded, _leaving(place, send))
+                await self._app(scope, limited, _freeing_slot(slot, send))
 
-    async def _guard(self, request: Request, upload: Upload | None, receive: Receive) -> Receive:
+    async def _limit_body(
+        self, request: Request, upload: Upload | None, receive: Receive
+    ) -> Receive:
         if {"content-length", "transfer-encoding"} <= set(request.headers):
             # Request smuggling: a proxy may trust the other header and split this body.
             raise HTTPException(
@@ -143,15 +145,15 @@ class BodyLimitMiddleware:
         return _replay(body, receive)
 
 
-def _leaving(place: ExitStack, send: Send) -> Send:
+def _freeing_slot(slot: ExitStack, send: Send) -> Send:
     """Free the upload slot when the response is sent, before any follow-up work."""
 
-    async def leaving(message: Message) -> None:
+    async def freeing(message: Message) -> None:
         await send(message)
         if message["type"] == "http.response.body" and not message.get("more_body", False):
-            place.close()
+            slot.close()
 
-    return leaving
+    return freeing
 
 
 def too_large(bytes_max: int) -> HTTPException:

@@ -23,7 +23,7 @@ from dialectic.api.dependencies import (
     build_replay_header,
     build_response,
 )
-from dialectic.api.openapi import describe_response, more_problems
+from dialectic.api.openapi import EVENTS, describe_response, more_problems
 from dialectic.api.pagination import Listing
 from dialectic.api.problems import build_problem
 from dialectic.app import chat, projects
@@ -48,8 +48,7 @@ from dialectic.errors import DialecticError, NotFound, UsageError
 
 router = APIRouter(tags=["chat"])
 ChatId = Annotated[UUID, Path(description="The id of a chat.")]
-EVENTS = "text/event-stream"
-STILL_HERE = b": still here\n\n"
+KEEP_ALIVE = b": still here\n\n"
 # Tells proxies to forward each event at once.
 UNBUFFERED = {"X-Accel-Buffering": "no"}
 STREAMED = describe_response(
@@ -155,21 +154,21 @@ async def _stream(
     await asyncio.wait({waiting}, timeout=request.app.state.ping_s)
     if waiting.done() and waiting.result() is None:
         headers = {**UNBUFFERED, **build_replay_header(await asking)}
-    told = _tell(request, asking, pieces, waiting)
+    told = _stream_reply(request, asking, pieces, waiting)
     return StreamingResponse(told, headers=headers, media_type=EVENTS)
 
 
-async def _tell(
+async def _stream_reply(
     request: Request,
     asking: asyncio.Future[StoredResponse],
     pieces: asyncio.Queue[str | None],
     waiting: asyncio.Future[str | None],
 ) -> AsyncIterator[bytes]:
     if not waiting.done():
-        yield STILL_HERE
+        yield KEEP_ALIVE
     while True:
         while not (await asyncio.wait({waiting}, timeout=request.app.state.ping_s))[0]:
-            yield STILL_HERE
+            yield KEEP_ALIVE
         if (piece := waiting.result()) is None:
             break
         yield _event("delta", json.dumps({"text": piece}).encode())

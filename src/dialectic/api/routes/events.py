@@ -10,7 +10,7 @@ from starlette.responses import StreamingResponse
 
 from dialectic.api.dependencies import Reading, Writing
 from dialectic.api.event_stream import NO_TOKEN, EventStream
-from dialectic.api.openapi import EVENT_STREAM
+from dialectic.api.openapi import describe_events
 from dialectic.api.pagination import Listing
 from dialectic.contract.accounts import Notification
 from dialectic.contract.base import Page
@@ -19,10 +19,11 @@ from dialectic.db.tables import lists, notifications
 from dialectic.events.stream import Follower
 
 router = APIRouter(tags=["events"])
+STREAM = describe_events("Events until the client or the server closes the connection.")
 ID_MAX = 2**63 - 1
 
 
-@router.get("/events", response_class=StreamingResponse, responses=EVENT_STREAM)
+@router.get("/events", response_class=StreamingResponse, responses=STREAM)
 async def follow_events(
     request: Request,
     context: Reading,

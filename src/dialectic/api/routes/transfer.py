@@ -22,15 +22,15 @@ from starlette.responses import StreamingResponse
 
 from dialectic.api.dependencies import JSON, Reading, WriteRequest, Writing
 from dialectic.api.files import (
-    in_turn,
+    get_file,
     open_draft_folder,
     open_form,
     read_file,
     read_pieces,
-    receive,
+    receive_archive,
     reporting_full_disk,
-    take_file,
-    while_awaited,
+    run_in_slot,
+    run_until_disconnect,
 )
 from dialectic.api.middleware.body_limits import is_json, read_media_type, wrong_media_type
 from dialectic.api.openapi import (
@@ -101,7 +101,7 @@ async def read_resource(request: Request) -> ResourceRequest:
     if media_type != MULTIPART:
         raise wrong_media_type("application/json", MULTIPART)
     async with open_form(request) as form:
-        file = take_file(form)
+        file = get_file(form)
         name = str(form.get("name") or Path(file.filename or "").stem or "resource")
         text = (await read_file(request, file)).text
         fields = {"kind": str(form.get("kind") or ""), "name": name[:500], "text": text}
@@ -138,7 +138,7 @@ async def upload_project(request: Request, write: Writing) -> Response:
     if read_media_type(request) != MULTIPART:
         raise wrong_media_type(MULTIPART)
     async with open_form(request) as form:
-        text = (await read_file(request, take_file(form))).text
+        text = (await read_file(request, get_file(form))).text
         fields = {
             "prompt": text,
             **{key: str(form[key]) for key in ("name", "domain") if key in form},
@@ -176,7 +176,9 @@ async def export_project(
             context.engine, context.account, project_id, out, finished=finished
         )
         with reporting_full_disk():
-            exported = await while_awaited(request, in_turn(request.app.state.exporting, export))
+            exported = await run_until_disconnect(
+                request, run_in_slot(request.app.state.exporting, export)
+            )
         if exported is None:
             return Response(status_code=CLIENT_LEFT)
         file = await asyncio.to_thread(out.open, "rb")
@@ -195,7 +197,7 @@ async def export_project(
 )
 async def import_project(request: Request, write: Writing) -> Response:
     """Import a project from a zip file, sent as the body or as the `file` of a form."""
-    async with receive(request) as (path, sha256):
+    async with receive_archive(request) as (path, sha256):
         return await _import(write.extend(sha256), path)
 
 

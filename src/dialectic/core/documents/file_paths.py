@@ -16,7 +16,7 @@ import hashlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, TypeAlias, assert_never
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from dialectic.core.slug import is_short_id, is_slug
 from dialectic.errors import UsageError
@@ -79,12 +79,6 @@ _RULES = {
         f" the type of a {FINAL_SYNTHESIS} file is {SYNTHESIS}",
         lambda text: _is_type(text) and text != FINAL_SYNTHESIS,
     ),
-    "source": _SLUG,
-    "sources": _Rule(
-        f"slugs, at least one, at most {SOURCES_CHARS_MAX} characters in all (see fold_sources)",
-        lambda slugs: 0 < len(AND.join(slugs)) <= SOURCES_CHARS_MAX and all(map(is_slug, slugs)),
-    ),
-    "source_id": _SHORT_ID,
     "version": _count(1, TURN_MAX),
     "turn": _count(0, TURN_MAX),
     "document_key": _form(
@@ -92,6 +86,27 @@ _RULES = {
         rf"(?=.{{1,{KEY_CHARS_MAX}}}\Z)[a-z][a-z0-9]*(_[a-z0-9]+)*",
     ),
 }
+
+
+# The rule of a relation's sources, by its kind.
+_SOURCES = {
+    "plain": _Rule("empty", lambda sources: not sources),
+    "about": _Rule("one slug", lambda sources: len(sources) == 1 and is_slug(sources[0])),
+    "from": _Rule(
+        f"slugs, at least one, at most {SOURCES_CHARS_MAX} characters in all (see fold_sources)",
+        lambda slugs: 0 < len(AND.join(slugs)) <= SOURCES_CHARS_MAX and all(map(is_slug, slugs)),
+    ),
+    **dict.fromkeys(
+        ("reducing", "combining"),
+        _Rule("one short id", lambda sources: len(sources) == 1 and is_short_id(sources[0])),
+    ),
+}
+
+
+def _check(name: str, value: Any, rule: _Rule) -> None:
+    if not rule.holds(value):
+        message = f"{name} cannot be {str(value)[:80]!r}: it must be {rule.says}."
+        raise UsageError(message, reason="bad_part", subject=name)
 
 
 class _Checked:
@@ -106,10 +121,8 @@ class _Checked:
 
     def __post_init__(self) -> None:
         for name, rule in self._rules.items():
-            value = getattr(self, name)
-            if value is not None and not rule.holds(value):
-                message = f"{name} cannot be {str(value)[:80]!r}: it must be {rule.says}."
-                raise UsageError(message, reason="bad_part", subject=name)
+            if (value := getattr(self, name)) is not None:
+                _check(name, value, rule)
 
 
 # -- files of a project ----------------------------------------------------------------------------
@@ -197,39 +210,22 @@ class WorkItem(ProjectPlace):
 
 
 @dataclass(frozen=True, slots=True)
-class Plain:
-    """About the stage as a whole."""
+class Relation:
+    """What a contribution is made from, by the slugs of models or by a short id.
 
+    plain      the stage as a whole
+    about      one contribution, by the model that wrote it
+    from       contributions of several models; `fold_sources` shortens long lists
+    reducing   the group that descends from one contribution, by its short id
+    combining  documents for a reader, by the short id of the combine job
+    """
 
-@dataclass(frozen=True, slots=True)
-class About(_Checked):
-    """About one contribution, written by the model `source`."""
+    __pydantic_config__: ClassVar = {"extra": "forbid"}  # a payload holds it as JSON
+    kind: Literal["plain", "about", "from", "reducing", "combining"] = "plain"
+    sources: tuple[str, ...] = ()
 
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
-class From(_Checked):
-    """Made from contributions of several models; `fold_sources` shortens long lists."""
-
-    sources: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Reducing(_Checked):
-    """Reduces the group that descends from one contribution, named by its short id."""
-
-    source_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Combining(_Checked):
-    """Combines documents for a reader, in the combine job with this short id."""
-
-    source_id: str
-
-
-Relation: TypeAlias = Plain | About | From | Reducing | Combining
+    def __post_init__(self) -> None:
+        _check("sources", self.sources, _SOURCES[self.kind])
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,30 +238,18 @@ class ContributionName(_Checked):
     model: str
     n: int
     contribution_type: str
-    relation: Relation = Plain()
+    relation: Relation = Relation()
     version: int = 1
 
     def __str__(self) -> str:
-        kind = self.contribution_type
+        kind, relation = self.contribution_type, ""
+        if self.relation.kind != "plain":
+            is_critique = self.relation.kind == "about" and kind == "antithesis"
+            verb = "critiquing" if is_critique else self.relation.kind
+            relation = f"{verb}_{AND.join(self.relation.sources)}_"
         word = FINAL_SYNTHESIS if kind == SYNTHESIS else kind
         version = f"{_EDIT}{self.version}" if self.version > 1 else ""
-        return f"{self.model}_{self._name_relation()}{self.n}_{word}{version}"
-
-    def _name_relation(self) -> str:
-        match self.relation:
-            case Plain():
-                return ""
-            case About(source):
-                is_critique = self.contribution_type == "antithesis"
-                return f"{'critiquing' if is_critique else 'about'}_{source}_"
-            case From(sources):
-                return f"from_{AND.join(sources)}_"
-            case Reducing(source_id):
-                return f"reducing_{source_id}_"
-            case Combining(source_id):
-                return f"combining_{source_id}_"
-            case _:
-                assert_never(self.relation)
+        return f"{self.model}_{relation}{self.n}_{word}{version}"
 
 
 def fold_sources(slugs: Sequence[str]) -> tuple[str, ...]:
@@ -455,15 +439,13 @@ def _read_base_name(base: str) -> ContributionName:
 def _read_relation(words: list[str]) -> Relation:
     match words:
         case []:
-            return Plain()
-        case ["critiquing" | "about", source]:
-            return About(source)
+            return Relation()
+        case ["critiquing", source]:
+            return Relation("about", (source,))
+        case ["about" | "reducing" | "combining" as kind, source]:
+            return Relation(kind, (source,))
         case ["from", *sources]:
-            return From(tuple(sources[::2]))
-        case ["reducing", source_id]:
-            return Reducing(source_id)
-        case ["combining", source_id]:
-            return Combining(source_id)
+            return Relation("from", tuple(sources[::2]))
         case _:
             message = f"{'_'.join(words)!r} is not a relation."
             raise UsageError(message)

@@ -154,7 +154,7 @@ def read_content(data: bytes, content_in: ContentIn) -> str | None:
     return text if content_in == "file" else read_body(text)
 
 
-def get_content(data: bytes, sha256: str) -> ContentIn:
+def decide_content_in(data: bytes, sha256: str) -> ContentIn:
     """Decide where a row's text is, by its hash."""
     for content_in in ("file", "body"):
         text = read_content(data, content_in)

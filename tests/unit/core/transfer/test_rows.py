@@ -30,7 +30,7 @@ from dialectic.core.transfer.row_conversion import (
     Renaming,
     build_new_ids,
     build_rows,
-    get_content,
+    decide_content_in,
     parse_rows,
     read_content,
     rename_rows,
@@ -305,14 +305,14 @@ def test_a_bundle_of_an_earlier_program_has_no_chunks() -> None:
 @given(st.text(), st.booleans())
 def test_a_text_that_stands_in_its_file_is_found_there(text: str, has_fields: bool) -> None:
     file = (render_document({"type": "thesis"}, text) if has_fields else text).encode()
-    where = get_content(file, hashlib.sha256(text.encode()).hexdigest())
+    where = decide_content_in(file, hashlib.sha256(text.encode()).hexdigest())
     assert where == ("body" if has_fields else "file")
     assert read_content(file, where) == text
 
 
 @pytest.mark.parametrize("data", [b"something else", b"\xff\xfe", b"---\n- [[[\n---\nbody"])
 def test_a_text_that_stands_nowhere_is_kept_in_the_row(data: bytes) -> None:
-    assert get_content(data, hashlib.sha256(b"the text").hexdigest()) == "row"
+    assert decide_content_in(data, hashlib.sha256(b"the text").hexdigest()) == "row"
 
 
 # -- what hangs in the air -------------------------------------------------------------------------
