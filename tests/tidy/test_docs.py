@@ -14,10 +14,10 @@ from pydantic import BaseModel
 from dialectic.cli.main import COMMANDS, cli
 from dialectic.contract.events import (
     EVENT_TYPES,
-    JobError,
+    EventError,
     ReceivedContribution,
     SavedChunk,
-    SessionState,
+    SessionSnapshot,
     StateReset,
 )
 from dialectic.core.job import JobStatus
@@ -115,7 +115,7 @@ EVENT_TYPE = re.compile(
 
 def test_every_event_is_described_with_its_class_and_its_fields() -> None:
     rows = [f"| `{kind.type}` | {describe_fields(kind)} |" for kind in EVENT_TYPES]
-    parts = (ReceivedContribution, SavedChunk, JobError, StateReset, SessionState)
+    parts = (ReceivedContribution, SavedChunk, EventError, StateReset, SessionSnapshot)
     rows += [f"| {describe_fields(part)} |" for part in parts]
 
     text = read("docs/events.md").split("## Types", 1)[1].split("\n## ", 1)[0]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from dialectic.app.transaction import Transaction
-from dialectic.contract.events import JobError, JobPaused
+from dialectic.contract.events import EventError, JobPaused
 from dialectic.contract.problems import ProblemRemedy
 from dialectic.core.job import ENDED, JobStatus
 from dialectic.db.pool import Connection
@@ -77,7 +77,7 @@ async def _tell(connection: Connection, session_id: UUID, job_id: UUID) -> None:
         stage_slug=row.stage_slug,
         iteration_number=row.iteration_number,
         job_id=job_id,
-        error=JobError(code="job_paused", message="A person has paused this job.", remedy=remedy),
+        error=EventError(code="job_paused", message="A person has paused this job.", remedy=remedy),
     )
     await records.record_event(connection, event)
 

@@ -27,6 +27,7 @@ from pydantic import (
 )
 from pydantic.json_schema import JsonSchemaValue, SkipJsonSchema
 
+from dialectic.contract.contributions import ContributionFields
 from dialectic.contract.problems import ProblemRemedy
 from dialectic.core import sse
 from dialectic.errors import read_remedy
@@ -129,45 +130,31 @@ class StageEnded(StageEvent):
     cancelled: int
 
 
-class ReceivedContribution(EventPart):
+class ReceivedContribution(ContributionFields, EventPart):
     """A contribution's row, without its text."""
 
-    id: UUID
     session_id: UUID
     job_id: UUID | None
     user_id: UUID | None
     model_id: UUID | None
-    model_name: str
     model_index: int | None
-    stage: str
-    iteration_number: int
-    contribution_type: str
     rank: int | None
     origin: int | None
     source_group: UUID | None
     source_contribution_ids: list[UUID]
     target_contribution_id: UUID | None
     root_contribution_id: UUID
+    original_model_contribution_id: UUID | None
     turn_index: int
-    is_intermediate: bool
-    is_incomplete: bool
-    is_stale: bool
-    flags: list[str]
-    storage_path: str
+    is_latest_edit: bool
     raw_response_storage_path: str | None
     mime_type: str
     size_bytes: int
     prompt_template_name: str | None
-    tokens_used_input: int | None
-    tokens_used_output: int | None
     usage_source: str | None
-    finish_reason: str | None
     raw_finish_reason: str | None
     provider_request_id: str | None
     processing_time_ms: int | None
-    edit_version: int
-    is_latest_edit: bool
-    original_model_contribution_id: UUID | None
     manifest: dict[str, JsonValue] | None
     created_at: Moment
 
@@ -207,7 +194,7 @@ class ContributionContinued(StageEvent):
     chunk: SavedChunk
 
 
-class JobError(EventPart):
+class EventError(EventPart):
     """Why a job failed, pauses or is retried."""
 
     code: str
@@ -219,7 +206,7 @@ class JobErrorEvent(StageEvent):
     """The data of an event about a job's error."""
 
     job_id: UUID
-    error: JobError
+    error: EventError
 
 
 class JobRetrying(JobErrorEvent):
@@ -301,7 +288,7 @@ class NotificationEvent(UnknownEvent):
     link_path: str | None
 
 
-class SessionState(EventPart):
+class SessionSnapshot(EventPart):
     """The current state of a session."""
 
     id: UUID
@@ -322,7 +309,7 @@ class StateReset(StreamItem):
 
     reset: Literal[True] = True
     reason: str = Field(examples=["unknown", "too_old"])
-    sessions: list[SessionState]
+    sessions: list[SessionSnapshot]
 
 
 @functools.cache

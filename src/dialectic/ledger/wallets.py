@@ -53,7 +53,7 @@ async def load_wallet(connection: Connection, wallet_id: UUID) -> Wallet:
     return found
 
 
-async def load_purse(
+async def load_funds(
     db: Database, tenant_id: UUID, wallet_id: UUID, session_id: UUID | None, *, is_play: bool
 ) -> Funds:
     """Load the available funds as a hint; `holds.reserve` makes the binding decision."""
@@ -63,7 +63,7 @@ async def load_purse(
     return Funds(**dict(rows[0]), is_play=is_play, session=name_session(session_id))
 
 
-async def watch_purse(connection: Connection, session_id: UUID, *, is_play: bool) -> Funds:
+async def watch_funds(connection: Connection, session_id: UUID, *, is_play: bool) -> Funds:
     """Load and lock the funds of a session until the transaction ends.
 
     Call it last: only statements that take no lock may follow.

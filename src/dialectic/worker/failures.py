@@ -18,7 +18,7 @@ from typing import Any, assert_never
 
 import asyncpg
 
-from dialectic.contract.events import JobError, JobPaused, JobRetrying
+from dialectic.contract.events import EventError, JobPaused, JobRetrying
 from dialectic.core.job import Job
 from dialectic.core.strict_json import Json
 from dialectic.core.text import clean_text
@@ -163,6 +163,6 @@ async def _announce(
         stage_slug=job.stage_slug,
         iteration_number=job.iteration_number,
         job_id=job.id,
-        error=JobError.model_validate(error, from_attributes=True),
+        error=EventError.model_validate(error, from_attributes=True),
     )
     await records.record_event(connection, event)

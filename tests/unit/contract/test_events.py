@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from dialectic.contract.events import (
     Event,
-    JobError,
+    EventError,
     JobFailed,
     NotificationEvent,
     SessionPaused,
@@ -119,7 +119,7 @@ def test_a_message_is_told_apart_from_an_unknown_event() -> None:
 
 def test_a_remedy_of_an_unknown_action_is_left_out() -> None:
     remedy = ProblemRemedy(action=RemedyAction.RESUME, session_id=str(SESSION))
-    known = JobFailed(**PLACE, job_id=JOB, error=JobError(code="c", message="m", remedy=remedy))
+    known = JobFailed(**PLACE, job_id=JOB, error=EventError(code="c", message="m", remedy=remedy))
     assert build_event(known).data == known
     data: dict[str, Any] = known.model_dump(mode="json")
     data["error"]["remedy"] = {"action": "pray"}
@@ -128,7 +128,7 @@ def test_a_remedy_of_an_unknown_action_is_left_out() -> None:
 
     assert isinstance(event, Event)
     assert isinstance(event.data, JobFailed)
-    assert event.data.error == JobError(code="c", message="m", remedy=None)
+    assert event.data.error == EventError(code="c", message="m", remedy=None)
 
 
 # -- malformed ------------------------------------------------------------------------------------

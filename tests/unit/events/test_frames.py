@@ -10,7 +10,7 @@ from uuid import UUID
 from dialectic.contract.events import (
     Event,
     NotificationEvent,
-    SessionState,
+    SessionSnapshot,
     StateReset,
     UnknownEvent,
     parse_id,
@@ -111,13 +111,13 @@ def test_who_follows_one_session_is_not_told_of_others() -> None:
 
 def test_a_state_says_that_all_before_it_is_to_be_forgotten() -> None:
     session = {
-        **dict.fromkeys(SessionState.model_fields, None),
+        **dict.fromkeys(SessionSnapshot.model_fields, None),
         **dict.fromkeys(("project_name", "status", "current_stage_slug"), "ü"),
         "id": str(SESSION),
         "project_id": str(TENANT),
         "iteration_count": 1,
     }
-    state = StateReset(reason="too_old", sessions=[SessionState.model_validate(session)])
+    state = StateReset(reason="too_old", sessions=[SessionSnapshot.model_validate(session)])
     frame = build_state_frame(TENANT, 9, state)
 
     lines = parse_lines(frame)

@@ -16,7 +16,6 @@ from uuid import UUID
 
 import click
 
-from dialectic.app.sessions import Overview
 from dialectic.cli.backend import Backend
 from dialectic.cli.error_report import mark
 from dialectic.cli.terminal import count, say
@@ -24,7 +23,7 @@ from dialectic.contract.events import (
     ContributionContinued,
     ContributionReceived,
     Event,
-    JobError,
+    EventError,
     JobFailed,
     JobPaused,
     JobRetrying,
@@ -35,6 +34,7 @@ from dialectic.contract.events import (
     StageAdvanced,
     StageEnded,
 )
+from dialectic.contract.sessions import SessionDetail
 from dialectic.core.job import ENDED, WAITING, JobStatus
 from dialectic.errors import ExitCode
 
@@ -45,9 +45,9 @@ DUE = frozenset({JobStatus.PENDING, JobStatus.PENDING_NEXT_STEP, JobStatus.PENDI
 ALIVE = frozenset({JobStatus.PROCESSING, JobStatus.RETRYING})
 
 
-def is_unclaimed(overview: Overview) -> bool:
+def is_unclaimed(detail: SessionDetail) -> bool:
     """Return whether a session has runnable jobs, but none is claimed by a worker."""
-    statuses = {JobStatus(job["status"]) for job in overview.jobs}
+    statuses = {job.status for job in detail.jobs}
     return bool(statuses & DUE) and not statuses & ALIVE
 
 
@@ -59,9 +59,9 @@ class StallDetector:
     since_s: float | None = None
     was_told: bool = False
 
-    def notice(self, overview: Overview, now_s: float) -> bool:
-        """Update from an overview; return True once, when the wait is too long."""
-        if not is_unclaimed(overview):
+    def notice(self, detail: SessionDetail, now_s: float) -> bool:
+        """Update from the session; return True once, when the wait is too long."""
+        if not is_unclaimed(detail):
             self.since_s = None
             return False
         if self.since_s is None:
@@ -151,7 +151,7 @@ def name_file(row: ReceivedContribution | SavedChunk) -> str:
     return row.storage_path.rsplit("/", 1)[-1]
 
 
-def _shorten(error: JobError) -> str:
+def _shorten(error: EventError) -> str:
     """Shorten an error about money to its amounts; the remedy is printed once at the end."""
     if error.code not in FUNDS_REASONS:
         return error.message
@@ -185,10 +185,10 @@ async def follow_session(
     )
 
     async def find_end() -> ExitCode | None:
-        overview = await backend.look(session_id)
-        if awaits_workers and idleness.notice(overview, asyncio.get_running_loop().time()):
+        detail = await backend.look(session_id)
+        if awaits_workers and idleness.notice(detail, asyncio.get_running_loop().time()):
             say(describe_stall(str(session_id)[:8], is_local=backend.is_local))
-        return find_end_of(overview)
+        return find_end_of(detail)
 
     return await following.show(display.show, find_end)
 
@@ -199,13 +199,12 @@ async def follow_job(
     """Show the events of one job until it has ended."""
 
     async def find_end_of_job() -> ExitCode | None:
-        overview = await backend.look(session_id)
-        (job,) = (job for job in overview.jobs if job["id"] == job_id)
-        if JobStatus(job["status"]) in ENDED:
-            done = job["status"] == JobStatus.COMPLETED
-            return ExitCode.DONE if done else ExitCode.FAILED
-        if job["status"] == JobStatus.PAUSED:
-            return ExitCode.FUNDS if job["status_reason"] in FUNDS_REASONS else ExitCode.FAILED
+        detail = await backend.look(session_id)
+        (job,) = (job for job in detail.jobs if job.id == job_id)
+        if job.status in ENDED:
+            return ExitCode.DONE if job.status is JobStatus.COMPLETED else ExitCode.FAILED
+        if job.status is JobStatus.PAUSED:
+            return ExitCode.FUNDS if job.status_reason in FUNDS_REASONS else ExitCode.FAILED
         return None
 
     def show(event: Event) -> None:
@@ -238,12 +237,13 @@ class _Following:
                     continue
                 ended = await find_end()
                 # Show the last events before reporting the end.
-                if ended is not None and not await self.backend.has_events(
-                    self.session_id, self.seq
-                ):
+                if ended is not None and not await self._has_news():
                     return ended
         msg = "the event stream of a backend ended"
         raise AssertionError(msg)
+
+    async def _has_news(self) -> bool:
+        return (await self.backend.look(self.session_id, after=self.seq)).has_news
 
     def _is_time_to_look(self, events: Sequence[Event]) -> bool:
         now_s = asyncio.get_running_loop().time()
@@ -259,31 +259,30 @@ class _Following:
 
 async def see_all(backend: Backend, session_id: UUID) -> Seen:
     """Mark everything so far as shown."""
-    last = await backend.get_last_event(session_id)
-    overview = await backend.look(session_id)
-    return Seen(last, frozenset(row["id"] for row in overview.contributions))
+    detail = await backend.look(session_id)
+    return Seen(detail.last_event, frozenset(one.id for one in detail.contributions))
 
 
-def find_end_of(overview: Overview) -> ExitCode | None:
+def find_end_of(detail: SessionDetail) -> ExitCode | None:
     """Return how a session ended; None while it works."""
-    status: str = overview.session["status"]
+    session, status = detail.session, detail.session.status
     if status == "iteration_complete":
         return ExitCode.DONE
     if status.endswith("_generation_complete"):
-        is_all = overview.session["current_stage_slug"] == overview.session["until_stage_slug"]
+        is_all = session.current_stage_slug == session.until_stage_slug
         return ExitCode.DONE if is_all else ExitCode.WAITING
     if status.endswith("_generation_failed") or status == "cancelled":
         return ExitCode.FAILED
     if status == "paused":
         return ExitCode.WAITING
     # A job that waits for other jobs moves only if one of them does.
-    moving = [job for job in overview.jobs if JobStatus(job["status"]) not in ENDED | WAITING]
-    if moving and all(job["status"] == JobStatus.PAUSED for job in moving):
-        return _decide_pause({job["status_reason"] for job in moving})
+    moving = [job for job in detail.jobs if job.status not in ENDED | WAITING]
+    if moving and all(job.status is JobStatus.PAUSED for job in moving):
+        return _decide_pause({job.status_reason for job in moving})
     return None
 
 
-def _decide_pause(reasons: set[str]) -> ExitCode:
+def _decide_pause(reasons: set[str | None]) -> ExitCode:
     """Decide why a session stopped: lack of money, a user's turn, or an error."""
     if reasons & FUNDS_REASONS:
         return ExitCode.FUNDS

@@ -14,7 +14,7 @@ from uuid import UUID
 import asyncpg
 from pydantic import JsonValue
 
-from dialectic.contract.events import SessionState
+from dialectic.contract.events import SessionSnapshot
 from dialectic.db.pool import Connection, Database
 from dialectic.db.queries import load_queries
 from dialectic.errors import NotFound
@@ -80,10 +80,10 @@ async def list_news(connection: Connection, known: Mapping[UUID, int]) -> list[U
 
 async def list_session_states(
     connection: Connection, session_id: UUID | None
-) -> list[SessionState]:
+) -> list[SessionSnapshot]:
     """List the states of the newest sessions, or of one."""
     rows = await connection.fetch(SQL["list_session_states"], session_id, STATES_MAX)
-    return [SessionState.model_validate(dict(row)) for row in rows]
+    return [SessionSnapshot.model_validate(dict(row)) for row in rows]
 
 
 async def prune(db: Database, *, kept_days: float, kept_max: int) -> int:
