@@ -176,7 +176,7 @@ def test_an_event_of_a_megabyte_is_parsed_whole() -> None:
     assert event.data.contribution.flags == flags  # type: ignore[attr-defined]
 
 
-def test_a_stored_event_with_another_field_or_name_is_no_event_of_ours() -> None:
+def test_a_stored_event_with_another_field_name_or_type_is_refused() -> None:
     data = SessionPaused(session_id=SESSION).model_dump(mode="json")
     check_stored(SessionPaused.type, data)
     for wrong in ({**data, "new": 1}, {"session_id": str(SESSION)}):
