@@ -26,6 +26,7 @@ from dialectic.engine import Engine
 from dialectic.postgres import embedded
 from dialectic.processes.loader import load_process
 from dialectic.worker.worker import RunJob, Worker
+from tests.sample_events import check_stored
 from tests.waiting import PATIENCE_S
 
 STAGE = "thesis"
@@ -294,6 +295,8 @@ class JobTable:
             self.session_id,
             kind,
         )
+        for row in rows:
+            check_stored(kind, row["data"])
         return [row["data"] for row in rows]
 
 

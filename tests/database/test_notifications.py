@@ -13,6 +13,7 @@ import pytest
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Connection, Database, connect
 from dialectic.db.tables import notifications, records
 from tests.database.tenant_rows import Tenant, become, insert_tenant
+from tests.sample_events import News, get_word
 from tests.waiting import until_someone_waits
 
 OURS, THEIRS = Tenant("ours"), Tenant("theirs")
@@ -47,7 +48,7 @@ async def begin(quiet: Address) -> AsyncIterator[Open]:
 
 
 async def tell(connection: Connection, word: str, session_id: UUID = OUR_SESSION) -> None:
-    await records.record_event(connection, session_id, "news", {"word": word})
+    await records.record_event(connection, News(session_id=session_id, word=word))
 
 
 async def read(
@@ -67,7 +68,7 @@ async def read_here(
     page = await notifications.read_events(
         connection, after_seq=after, session_id=session_id, limit=limit
     )
-    return [(row["seq"], row["data"]["word"]) for row in page.rows]
+    return [(event.seq, get_word(event.data)) for event in page.events]
 
 
 async def test_news_that_commits_late_is_never_skipped(quiet: Address, begin: Open) -> None:

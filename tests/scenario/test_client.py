@@ -21,8 +21,10 @@ from dialectic.client.events import LOSSES_MAX
 from dialectic.client.transport import read_streamed
 from dialectic.contract.base import Page
 from dialectic.contract.chats import ChatReply
+from dialectic.contract.events import Event
 from dialectic.contract.projects import ProjectSummary
 from dialectic.contract.sessions import Session, SessionRequest
+from dialectic.core.sse import EVENT_BYTES_MAX
 from dialectic.errors import (
     ConfigurationError,
     Conflict,
@@ -38,6 +40,7 @@ from tests.command_pool import CommandResult
 from tests.database.job_table import database_of_a_module
 from tests.ports import find_free_port
 from tests.problems import list_codes, refusing
+from tests.sample_events import build_frame
 from tests.scenario.server_thread import RemoteServer, open_remote_server
 from tests.scenario.test_run import Home, read_tree, without_ids
 
@@ -106,7 +109,7 @@ def test_events_are_resumed_behind_the_last_one_that_was_seen(
     first = [next(events) for _ in range(3)]
     events.close()  # type: ignore[attr-defined]
 
-    again = client.events(after=first[0].id, session=session.id)
+    again = client.events(after=first[0].resume_id, session=session.id)
 
     assert [next(again) for _ in range(2)] == first[1:]
 
@@ -169,7 +172,8 @@ async def test_the_asynchronous_client_has_the_same_verbs(
 
     assert both[0] == session
     assert len(lines) == 1
-    assert first.data["session_id"] == str(session.id)
+    assert isinstance(first, Event)
+    assert first.session_id == session.id
     assert isinstance(said[-1], ChatReply)
     assert taken.is_copy
 
@@ -238,14 +242,20 @@ async def test_a_deletion_with_an_unknown_outcome_is_not_sent_again() -> None:
     assert len(heard) == 1
 
 
+def write_event(number: int) -> bytes:
+    """Write an event of a type that no client knows."""
+    data = build_frame("news", {"word": "hello"}, id=number).data
+    return f"id: a.{number}\nevent: news\ndata: {data}\n\n".encode()
+
+
 async def test_a_stream_that_is_cut_goes_on_behind_its_last_whole_event() -> None:
     listening, heard = socket.create_server(("127.0.0.1", 0)), list[str]()
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    first = HEAD + b"retry: 10\nid: a.1\nevent: x\ndata: {}\n\nid: a.2\nevent: x\nda"
-    second = HEAD + b"id: a.2\nevent: x\ndata: {}\n\n"
+    first = HEAD + b"retry: 10\n" + write_event(1) + write_event(2)[:-9]
+    second = HEAD + write_event(2)
     async with await answer_in_turn(listening, [first, second], heard), AsyncClient(url) as client:
         events = client.events(after="a.0")
-        result = [(await anext(events)).id for _ in range(2)]
+        result = [(await anext(events)).resume_id for _ in range(2)]
         await events.aclose()
 
     assert result == ["a.1", "a.2"]
@@ -258,12 +268,12 @@ GONE = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 6\r\nConnection: close\r\n\
 async def test_a_stream_outlives_a_server_that_restarts_behind_a_gateway() -> None:
     listening, heard = socket.create_server(("127.0.0.1", 0)), list[str]()
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    first = HEAD + b"retry: 10\nid: a.1\nevent: x\ndata: {}\n\n"
-    second = HEAD + b"id: a.2\nevent: x\ndata: {}\n\n"
+    first = HEAD + b"retry: 10\n" + write_event(1)
+    second = HEAD + write_event(2)
     answers = [first, GONE, b"", HEAD, second]
     async with await answer_in_turn(listening, answers, heard), AsyncClient(url) as client:
         events = client.events(after="a.0")
-        result = [(await anext(events)).id for _ in range(2)]
+        result = [(await anext(events)).resume_id for _ in range(2)]
         await events.aclose()
 
     assert result == ["a.1", "a.2"]
@@ -281,7 +291,16 @@ async def test_a_stream_that_ends_at_once_is_not_asked_for_without_end() -> None
     assert len(heard) <= LOSSES_MAX + 2
 
 
-@pytest.mark.parametrize("result", [b"data: [1]\n\n", b"data: {\n\n"])
+@pytest.mark.parametrize(
+    "result",
+    [
+        b"data: [1]\n\n",
+        b"data: {\n\n",
+        b"data: %s\n\n" % build_frame("session_paused", {}).data.encode(),
+        b"data: " + b"x" * (EVENT_BYTES_MAX + 1),
+    ],
+    ids=["no object", "half an object", "a field is missing", "too long"],
+)
 async def test_events_that_are_none_are_told_as_that(result: bytes) -> None:
     listening, heard = socket.create_server(("127.0.0.1", 0)), list[str]()
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"

@@ -35,6 +35,7 @@ from dialectic.storage.file_store import open_store
 from dialectic.storage.keys import is_part
 from dialectic.worker.worker import Worker
 from tests.databases import lend_database
+from tests.sample_events import check_stored
 from tests.waiting import PATIENCE_S, until
 
 PROMPT = "A web service that lets small bakeries sell what is left over at closing time."
@@ -130,6 +131,15 @@ class Installation:
     async def fetch(self, query: str, *arguments: Any) -> list[Row]:
         return [dict(row) for row in await self.admin.fetch(query, *arguments)]
 
+    async def _read_events(self, session_id: UUID) -> list[Row]:
+        """All events of a session; each has the fields of its type and no others."""
+        events = await self.fetch(
+            "select type, data from notifications where session_id = $1 order by id", session_id
+        )
+        for event in events:
+            check_stored(event["type"], event["data"])
+        return events
+
     async def record(self, session_id: UUID) -> Record:
         """Everything that a session left in the tables and on the disk."""
         of_session = "where session_id = $1 order by"
@@ -151,7 +161,7 @@ class Installation:
                 f"select * from dialectic_stage_runs {of_session} iteration_number, position",
                 session_id,
             ),
-            events=await read(f"select type, data from notifications {of_session} id", session_id),
+            events=await self._read_events(session_id),
             resources=await read(
                 "select * from dialectic_project_resources where project_id = $1 order by id",
                 project["id"],

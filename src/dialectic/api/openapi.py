@@ -14,6 +14,7 @@ from fastapi import FastAPI
 from starlette.responses import Response
 
 from dialectic.api.problems import MEDIA_TYPE
+from dialectic.contract.events import build_stream_schema
 from dialectic.contract.problems import Problem
 from dialectic.core.strict_json import Json
 
@@ -84,6 +85,7 @@ MORE = {
     412: "It has changed since you read it.",
     502: "The model's provider failed.",
 }
+SCHEMAS = "#/components/schemas/"
 BEARER = {"type": "http", "scheme": "bearer", "description": "A token: `dlk_…`."}
 
 
@@ -110,12 +112,20 @@ BYTES = "application/octet-stream"
 MULTIPART = "multipart/form-data"
 BINARY = {"type": "string", "format": "binary"}
 FILE = {**BINARY, "contentMediaType": BYTES}
+EVENTS = "text/event-stream"
 
 
 def describe_response(media_type: str, words: str, schema: Json | None = None) -> Responses:
     """Describe a response that is not JSON: text, unless a schema is given."""
     content = {media_type: {"schema": schema or {"type": "string"}}}
     return {200: {"content": content, "description": words}}
+
+
+def describe_events(words: str) -> Responses:
+    """Describe a stream whose events are in the contract."""
+    schema = {"$ref": f"{SCHEMAS}StreamData"}
+    stream = {"type": "string", "contentMediaType": EVENTS, "contentSchema": schema}
+    return describe_response(EVENTS, words, stream)
 
 
 def describe_file(words: str) -> Responses:
@@ -154,12 +164,15 @@ def _finish(schema: Json) -> Json:
     components = schema.setdefault("components", {})
     components.setdefault("securitySchemes", {})["bearer"] = BEARER
     schema["security"] = [{"bearer": []}]
-    problem = {"schema": {"$ref": "#/components/schemas/Problem"}}
+    problem = {"schema": {"$ref": f"{SCHEMAS}Problem"}}
     for path in schema["paths"].values():
         for operation in path.values():
             for status, response in operation["responses"].items():
                 if int(status) >= 400:
                     response["content"] = {MEDIA_TYPE: problem}
+    schemas = components.setdefault("schemas", {})
     for name in ("HTTPValidationError", "ValidationError"):
-        components.get("schemas", {}).pop(name, None)
+        schemas.pop(name, None)
+    events = build_stream_schema(f"{SCHEMAS}{{model}}")
+    components["schemas"] = {**events.pop("$defs"), **schemas, "StreamData": events}
     return schema

@@ -14,6 +14,7 @@ from dialectic.app import feedback
 from dialectic.app.feedback import Comment, Rating
 from dialectic.app.stages import begin_at, begin_stages
 from dialectic.app.transaction import Transaction
+from dialectic.contract.events import SessionCancelled, SessionPaused
 from dialectic.contract.sessions import Session, SessionChange, SessionDetail, SubmitRequest
 from dialectic.core.models.model import parse_model_list
 from dialectic.core.money.price import parse_usd
@@ -172,9 +173,7 @@ async def pause(tx: Transaction, session_id: UUID) -> bool:
     await _refuse_finished(connection, session, "paused")
     await connection.fetchval(SQL["pause_session"], session_id)
     await jobs.pause_session(connection, session_id)
-    await records.record_event(
-        connection, session_id, "session_paused", {"sessionId": str(session_id)}
-    )
+    await records.record_event(connection, SessionPaused(session_id=session_id))
     return True
 
 
@@ -212,9 +211,7 @@ async def cancel(tx: Transaction, session_id: UUID) -> bool:
     await connection.fetchval(SQL["cancel_session"], session_id)
     await jobs.cancel_session(connection, session_id)
     await connection.execute(SQL["cancel_stage_runs"], session_id)
-    await records.record_event(
-        connection, session_id, "session_cancelled", {"sessionId": str(session_id)}
-    )
+    await records.record_event(connection, SessionCancelled(session_id=session_id))
     return True
 
 
@@ -282,7 +279,7 @@ async def get_detail(tx: Transaction, session_id: UUID, *, after: int = 0) -> Se
             "jobs": await jobs.list_of_session(connection, session_id),
             "contributions": list(map(dict, written)),
             "last_event": news.last_seq,
-            "has_news": bool(news.rows),
+            "has_news": bool(news.events),
             "quote": None,
         }
     )

@@ -10,6 +10,7 @@ from uuid import UUID
 import asyncpg
 
 from dialectic.app.transaction import Transaction
+from dialectic.contract.events import StageAdvanced, StageStarted
 from dialectic.core.job import JobStatus, PlanPayload, derive_root_job_id
 from dialectic.core.process.definition import Stage
 from dialectic.core.slug import slugify_name
@@ -74,17 +75,22 @@ async def _insert_stage_run(
     )
     if is_new is None:
         return False
-    where = {
-        "sessionId": str(context.session_id),
-        "stageSlug": stage.slug,
-        "iterationNumber": context.iteration,
-    }
-    progress = {"current_step": 0, "total_steps": planned, "message": f"0 of {planned} documents"}
-    for kind, data in (
-        ("contribution_generation_started", {"total_steps": planned}),
-        ("dialectic_progress_update", progress),
-    ):
-        await records.record_event(connection, context.session_id, kind, where | data)
+    started = StageStarted(
+        session_id=context.session_id,
+        stage_slug=stage.slug,
+        iteration_number=context.iteration,
+        total_steps=planned,
+    )
+    advanced = StageAdvanced(
+        session_id=context.session_id,
+        stage_slug=stage.slug,
+        iteration_number=context.iteration,
+        current_step=0,
+        total_steps=planned,
+        message=f"0 of {planned} documents",
+    )
+    await records.record_event(connection, started)
+    await records.record_event(connection, advanced)
     return True
 
 

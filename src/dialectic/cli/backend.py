@@ -26,6 +26,7 @@ from dialectic.contract.accounts import (
 )
 from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary
 from dialectic.contract.contributions import ChunkRecord, ContributionRecord, EditedContribution
+from dialectic.contract.events import Event
 from dialectic.contract.projects import ExportedProject, ImportedProject, Kind, SearchResults
 from dialectic.contract.sessions import (
     RunQuote,
@@ -35,7 +36,6 @@ from dialectic.contract.sessions import (
     SessionSummary,
 )
 from dialectic.core.money.price import Rates
-from dialectic.core.strict_json import Json
 from dialectic.errors import ExitCode, NotFound, UsageError
 from dialectic.settings import Settings
 
@@ -51,7 +51,7 @@ class News:
     """A page of a session's events in order (empty after a timeout), and the last number read."""
 
     seq: int
-    events: list[Json]
+    events: list[Event]
 
 
 class Backend(Protocol):

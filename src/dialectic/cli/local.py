@@ -41,6 +41,7 @@ from dialectic.contract.accounts import (
 )
 from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary
 from dialectic.contract.contributions import ChunkRecord, ContributionRecord, EditedContribution
+from dialectic.contract.events import FROM_THE_START, Event, format_id
 from dialectic.contract.projects import ExportedProject, ImportedProject, Kind, SearchResults
 from dialectic.contract.sessions import (
     RunQuote,
@@ -49,7 +50,6 @@ from dialectic.contract.sessions import (
     SessionDetail,
     SessionSummary,
 )
-from dialectic.core.event import FROM_THE_START, State, format_id
 from dialectic.core.money.price import Rates
 from dialectic.db.pool import Connection
 from dialectic.db.tables import chats, lists
@@ -216,11 +216,11 @@ class LocalBackend:
                     session_id=session_id,
                     heartbeat_s=LOOK_S,
                 )
-                async with contextlib.aclosing(follower.follow()) as parts:
-                    async for part in parts:
+                async with contextlib.aclosing(follower.follow()) as pages:
+                    async for frames in pages:
                         seq = follower.seq
-                        events = [] if isinstance(part, State) else [one.body for one in part]
-                        yield News(seq, events)
+                        events = [frame.parse() for frame in frames]
+                        yield News(seq, [one for one in events if isinstance(one, Event)])
 
     async def run_until(
         self,

@@ -21,7 +21,6 @@ from dialectic.cli.options import name_command
 from dialectic.cli.terminal import handling_signals, say
 from dialectic.client import AsyncClient
 from dialectic.client.call import fill
-from dialectic.client.events import Event
 from dialectic.contract.accounts import (
     Cost,
     KnownModel,
@@ -34,6 +33,7 @@ from dialectic.contract.accounts import (
 from dialectic.contract.base import RequestBody, show_dollars
 from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary
 from dialectic.contract.contributions import ChunkRecord, ContributionRecord, EditedContribution
+from dialectic.contract.events import FROM_THE_START, Event, StateReset, format_id
 from dialectic.contract.projects import ExportedProject, ImportedProject, Kind, SearchResults
 from dialectic.contract.sessions import (
     QuoteRequest,
@@ -44,7 +44,6 @@ from dialectic.contract.sessions import (
     SessionRequest,
     SessionSummary,
 )
-from dialectic.core.event import FROM_THE_START, format_id
 from dialectic.core.job import ENDED, JobStatus
 from dialectic.core.money.price import Rates
 from dialectic.errors import (
@@ -66,9 +65,11 @@ R = TypeVar("R", bound=RequestBody)
 LOOK_S = 1.0
 
 
-async def show_events(events: AsyncGenerator[Event, None], seq: int) -> AsyncGenerator[News, None]:
+async def show_events(
+    events: AsyncGenerator[Event | StateReset, None], seq: int
+) -> AsyncGenerator[News, None]:
     """Yield events as they arrive, and an empty page after a timeout without any."""
-    coming: asyncio.Task[Any] | None = None
+    coming: asyncio.Future[Event | StateReset] | None = None
     try:
         while True:
             coming = coming or asyncio.ensure_future(anext(events))
@@ -77,11 +78,11 @@ async def show_events(events: AsyncGenerator[Event, None], seq: int) -> AsyncGen
                 yield News(seq, [])
                 continue
             event, coming = coming.result(), None
-            if event.type == "state":
+            if isinstance(event, StateReset):
                 yield News(seq, [])
                 continue
-            seq = event.data["id"]
-            yield News(seq, [event.data])
+            seq = event.id
+            yield News(seq, [event])
     finally:
         if coming is not None:
             coming.cancel()

@@ -20,7 +20,7 @@ import httpx2
 from dialectic.atomic_write import check_plain, replacing
 from dialectic.client import account, projects, sessions
 from dialectic.client.call import Call, add_key, build_next
-from dialectic.client.events import Event, StreamPosition, read_events
+from dialectic.client.events import StreamPosition
 from dialectic.client.replies import build_error, decide_wait
 from dialectic.client.transport import (
     PASSING,
@@ -32,6 +32,7 @@ from dialectic.client.transport import (
 )
 from dialectic.contract.base import Page
 from dialectic.contract.chats import ChatReply
+from dialectic.contract.events import Event, StateReset
 from dialectic.core.access import Secret
 from dialectic.core.sse import EventParser
 from dialectic.errors import DialecticError, ServerUnreachable
@@ -197,10 +198,12 @@ class Client(Operations):
                 raise build_error(answer.status_code, answer.content)
             yield answer
 
-    def events(self, *, after: str | None = None, session: UUID | None = None) -> Iterator[Event]:
+    def events(
+        self, *, after: str | None = None, session: UUID | None = None
+    ) -> Iterator[Event | StateReset]:
         """Stream events; a lost stream resumes after the last event received.
 
-        `after` is the id of the last event you know, or "0" for all stored events.
+        `after` is the `resume_id` of the last event you know, or "0" for all stored events.
         """
         place = StreamPosition(after)
         while True:
@@ -223,7 +226,7 @@ class Client(Operations):
         call, parser = add_key(account.ask(message, model, stream=True, **wishes)), EventParser()
         with suppress(ServerUnreachable), self._open(call) as answer:
             for piece in answer.iter_raw():
-                for said in map(read_said, read_events(parser, piece)):
+                for said in map(read_said, parser.feed(piece)):
                     yield said
                     if isinstance(said, ChatReply):
                         return
@@ -304,10 +307,10 @@ class AsyncClient(Operations):
 
     async def events(
         self, *, after: str | None = None, session: UUID | None = None
-    ) -> AsyncGenerator[Event, None]:
+    ) -> AsyncGenerator[Event | StateReset, None]:
         """Stream events; a lost stream resumes after the last event received.
 
-        `after` is the id of the last event you know, or "0" for all stored events.
+        `after` is the `resume_id` of the last event you know, or "0" for all stored events.
         """
         place = StreamPosition(after)
         while True:
@@ -334,7 +337,7 @@ class AsyncClient(Operations):
         with suppress(ServerUnreachable):
             async with self._open(call) as answer:
                 async for piece in answer.aiter_raw():
-                    for said in map(read_said, read_events(parser, piece)):
+                    for said in map(read_said, parser.feed(piece)):
                         yield said
                         if isinstance(said, ChatReply):
                             return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,14 +9,13 @@ from typing import Any, TypedDict, TypeVar
 from urllib.parse import urlsplit
 
 import httpx2
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from dialectic.client.call import PREFIX, Call
-from dialectic.client.events import Event, read_events
 from dialectic.client.replies import build_error
-from dialectic.contract.chats import ChatReply
+from dialectic.contract.chats import ChatDelta, ChatReply
 from dialectic.core.access import Secret, is_loopback
-from dialectic.core.sse import EventParser
+from dialectic.core.sse import Event, EventParser
 from dialectic.errors import (
     ConfigurationError,
     DatabaseBusy,
@@ -175,7 +173,7 @@ def _refuse_address(url: str) -> UsageError:
 
 def read_streamed(body: bytes) -> ChatReply:
     """Parse the reply from a streamed response that arrived in one piece."""
-    for event in read_events(EventParser(), body):
+    for event in EventParser().feed(body):
         if isinstance(said := read_said(event), ChatReply):
             return said
     raise ServerUnreachable(
@@ -185,12 +183,19 @@ def read_streamed(body: bytes) -> ChatReply:
     )
 
 
+class _StreamedProblem(BaseModel):
+    """A problem after the first byte: its status is in its body only."""
+
+    status: int = 500
+
+
 def read_said(event: Event) -> str | ChatReply:
     """Parse one event of a streamed reply: a piece of text, or the whole reply."""
-    match event.type:
+    match event.name:
         case "delta":
-            return str(event.data["text"])
+            return ChatDelta.model_validate_json(event.text).text
         case "reply":
-            return ChatReply.model_validate(event.data)
+            return ChatReply.model_validate_json(event.text)
         case _:
-            raise build_error(int(event.data.get("status", 500)), json.dumps(event.data).encode())
+            status = _StreamedProblem.model_validate_json(event.text).status
+            raise build_error(status, event.text.encode())

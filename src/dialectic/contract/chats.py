@@ -58,6 +58,12 @@ class ChatUsage(ResponseBody):
     calls: int
 
 
+class ChatDelta(ResponseBody):
+    """A piece of a streamed answer."""
+
+    text: str
+
+
 class ChatReply(ResponseBody):
     """The answer to a question."""
 

@@ -192,7 +192,9 @@ class ChunkRecord(TurnSummary):
     created_at: datetime
 
 
-class _ContributionFields(ResponseBody):
+class ContributionFields(ResponseBody):
+    """The columns of a contribution in lists, records and events."""
+
     id: UUID
     model_name: str
     stage: str
@@ -210,13 +212,13 @@ class _ContributionFields(ResponseBody):
     created_at: datetime
 
 
-class ContributionLine(_ContributionFields):
+class ContributionLine(ContributionFields):
     """The newest version of a contribution in the list of its session."""
 
     size_bytes: int
 
 
-class ContributionRecord(_ContributionFields):
+class ContributionRecord(ContributionFields):
     """All stored data of one version of a contribution, with its turns."""
 
     session_id: UUID

@@ -29,6 +29,11 @@ class Event:
     name: str = "message"
     id: str | None = None
 
+    @property
+    def text(self) -> str:
+        """The data, with invalid bytes replaced."""
+        return self.data.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
 
 class EventParser:
     """Splits a stream into events. Raises `MalformedJson` for one longer than `bytes_max`."""

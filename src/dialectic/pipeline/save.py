@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
+from dialectic.contract.events import ContributionContinued, SavedChunk
 from dialectic.core.documents.prompts import Manifest
 from dialectic.core.job import ENDED, Job, JobStatus, MergePayload
 from dialectic.core.models.model import ModelCard
@@ -125,28 +126,26 @@ async def _go_on(connection: Connection, job: Job, material: Material, written: 
     await files.insert_files(connection, job.tenant_id, project_id, written.files)
     await contributions.insert_chunk(connection, job, new)
     await jobs.go_on(connection, job)
-    event = {
-        "sessionId": str(job.session_id),
-        "projectId": str(project_id),
-        "stageSlug": job.stage_slug,
-        "iterationNumber": job.iteration_number,
-        "job_id": str(job.id),
-        "modelId": str(material.payload.model_id),
-        "continuationNumber": new.said.turn + 1,
-        "chunk": {
-            "id": str(new.id),
-            "root_contribution_id": str(new.contribution_id),
-            "turn_index": new.said.turn,
-            "model_name": new.model_name,
-            "storage_path": new.file.path,
-            "size_bytes": len(new.file.data),
-            "tokens_used_input": new.said.usage.input_tokens,
-            "tokens_used_output": new.said.usage.output_tokens,
-        },
-    }
-    await records.record_event(
-        connection, job.session_id, "contribution_generation_continued", event
+    event = ContributionContinued(
+        session_id=job.session_id,
+        project_id=project_id,
+        stage_slug=job.stage_slug,
+        iteration_number=job.iteration_number,
+        job_id=job.id,
+        model_id=material.payload.model_id,
+        continuation_number=new.said.turn + 1,
+        chunk=SavedChunk(
+            id=new.id,
+            root_contribution_id=new.contribution_id,
+            turn_index=new.said.turn,
+            model_name=new.model_name,
+            storage_path=new.file.path,
+            size_bytes=len(new.file.data),
+            tokens_used_input=new.said.usage.input_tokens,
+            tokens_used_output=new.said.usage.output_tokens,
+        ),
     )
+    await records.record_event(connection, event)
 
 
 # -- plans ----------------------------------------------------------------------------------------

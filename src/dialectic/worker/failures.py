@@ -18,6 +18,7 @@ from typing import Any, assert_never
 
 import asyncpg
 
+from dialectic.contract.events import EventError, JobPaused, JobRetrying
 from dialectic.core.job import Job
 from dialectic.core.strict_json import Json
 from dialectic.core.text import clean_text
@@ -58,8 +59,7 @@ async def record_failure(engine: Engine, job: Job, error: DialecticError) -> Non
             case Retry(delay_s, counts):
                 await jobs.retry(connection, job, entry, delay_s=delay_s, counts=counts)
                 # The job retries by itself, so the event has no remedy.
-                kind, news = "contribution_generation_retrying", replace(entry, remedy=None)
-                await _announce(connection, job, kind, news)
+                await _announce(connection, job, JobRetrying, replace(entry, remedy=None))
             case Postpone(delay_s, is_in_trouble):
                 await jobs.postpone(
                     connection, job, code=error.code, delay_s=delay_s, is_in_trouble=is_in_trouble
@@ -89,7 +89,7 @@ async def _pause(
         await jobs.postpone(connection, job, code=error.code, delay_s=0.0, is_in_trouble=False)
         return
     await jobs.pause(connection, job, entry)
-    await _announce(connection, job, "contribution_generation_paused", entry)
+    await _announce(connection, job, JobPaused, entry)
 
 
 async def fail_on_bug(db: Database, job: Job, error: Exception) -> None:
@@ -155,12 +155,14 @@ def _make_storable(value: Any) -> Any:
             return value
 
 
-async def _announce(connection: Connection, job: Job, kind: str, error: AttemptError) -> None:
-    data = {
-        "sessionId": str(job.session_id),
-        "stageSlug": job.stage_slug,
-        "iterationNumber": job.iteration_number,
-        "job_id": str(job.id),
-        "error": {"code": error.code, "message": error.message, "remedy": error.remedy},
-    }
-    await records.record_event(connection, job.session_id, kind, data)
+async def _announce(
+    connection: Connection, job: Job, kind: type[JobRetrying | JobPaused], error: AttemptError
+) -> None:
+    event = kind(
+        session_id=job.session_id,
+        stage_slug=job.stage_slug,
+        iteration_number=job.iteration_number,
+        job_id=job.id,
+        error=EventError.model_validate(error, from_attributes=True),
+    )
+    await records.record_event(connection, event)

@@ -22,7 +22,7 @@ from dialectic.api.dependencies import (
     build_replay_header,
     build_response,
 )
-from dialectic.api.openapi import describe_response, more_problems
+from dialectic.api.openapi import EVENTS, describe_response, more_problems
 from dialectic.api.pagination import Listing
 from dialectic.api.problems import build_problem
 from dialectic.app import chat
@@ -44,7 +44,6 @@ from dialectic.errors import DialecticError
 
 router = APIRouter(tags=["chat"])
 ChatId = Annotated[UUID, Path(description="The id of a chat.")]
-EVENTS = "text/event-stream"
 KEEP_ALIVE = b": still here\n\n"
 # Tells proxies to forward each event at once.
 UNBUFFERED = {"X-Accel-Buffering": "no"}

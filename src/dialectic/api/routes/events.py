@@ -5,26 +5,28 @@ from __future__ import annotations
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Header, Path, Query, Request, Response
 from starlette.responses import StreamingResponse
 
 from dialectic.api.dependencies import Reading, Writing
-from dialectic.api.event_stream import NO_TOKEN, build_stream
-from dialectic.api.openapi import describe_response
+from dialectic.api.event_stream import NO_TOKEN, EventStream
+from dialectic.api.openapi import describe_events
 from dialectic.api.pagination import Listing
 from dialectic.contract.accounts import Notification
 from dialectic.contract.base import Page
 from dialectic.db.pool import Connection
 from dialectic.db.tables import lists, notifications
+from dialectic.events.stream import Follower
 
 router = APIRouter(tags=["events"])
-STREAM = describe_response(
-    "text/event-stream", "Events until the client or the server closes the connection."
-)
+STREAM = describe_events("Events until the client or the server closes the connection.")
 ID_MAX = 2**63 - 1
 
 
-def _describe(
+@router.get("/events", response_class=StreamingResponse, responses=STREAM)
+async def follow_events(
+    request: Request,
+    context: Reading,
     session: Annotated[UUID | None, Query(description="Only this session.")] = None,
     after: Annotated[
         str | None, Query(description="Like `Last-Event-ID`; `0` for all stored events.")
@@ -32,19 +34,18 @@ def _describe(
     last_event_id: Annotated[
         str | None, Header(description="The id of the last event you received.")
     ] = None,
-) -> tuple[UUID | None, str | None, str | None]:
-    return session, after, last_event_id
-
-
-Wanted = Annotated[tuple[UUID | None, str | None, str | None], Depends(_describe)]
-
-
-@router.get("/events", response_class=StreamingResponse, responses=STREAM)
-async def follow_events(request: Request, context: Reading, wanted: Wanted) -> Response:
+) -> Response:
     """Stream events, starting after the last one you received."""
-    del wanted  # declared for OpenAPI; the stream reads it
-    hub, token_id = request.app.state.hub, context.caller.token_id or NO_TOKEN
-    return build_stream(context.engine, hub, context.account, request, token_id=token_id)
+    follower = Follower(
+        hub=request.app.state.hub,
+        db=context.engine.db,
+        account=context.account,
+        after=last_event_id or after or None,
+        session_id=session,
+        # The stream ends when the token expires or is revoked.
+        token_id=context.caller.token_id or NO_TOKEN,
+    )
+    return EventStream(follower)
 
 
 @router.get("/notifications")

@@ -11,7 +11,7 @@ import contextlib
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 from uuid import UUID
 
 import click
@@ -19,6 +19,21 @@ import click
 from dialectic.cli.backend import Backend
 from dialectic.cli.error_report import mark
 from dialectic.cli.terminal import count, say
+from dialectic.contract.events import (
+    ContributionContinued,
+    ContributionReceived,
+    Event,
+    EventError,
+    JobFailed,
+    JobPaused,
+    JobRetrying,
+    ReceivedContribution,
+    SavedChunk,
+    SessionCancelled,
+    SessionPaused,
+    StageAdvanced,
+    StageEnded,
+)
 from dialectic.contract.sessions import SessionDetail
 from dialectic.core.job import ENDED, WAITING, JobStatus
 from dialectic.errors import ExitCode
@@ -80,73 +95,67 @@ JOB_PAUSED = "job paused"
 class Display(Protocol):
     """Shows events to a user or a program."""
 
-    def show(self, event: dict[str, Any]) -> None: ...
+    def show(self, event: Event) -> None: ...
 
 
 @dataclass(slots=True)
 class JsonDisplay:
     """Prints one JSON object per event, as in the event stream."""
 
-    def show(self, event: dict[str, Any]) -> None:
-        click.echo(json.dumps(event, ensure_ascii=False))
+    def show(self, event: Event) -> None:
+        body = event.model_dump(mode="json", exclude_unset=True)
+        click.echo(json.dumps(body, ensure_ascii=False))
 
 
 @dataclass(slots=True)
 class LineDisplay:
     """Prints one line per relevant event on stderr."""
 
-    def show(self, event: dict[str, Any]) -> None:
+    def show(self, event: Event) -> None:
         if (line := describe_event(event)) is not None:
             say(line)
 
 
-def describe_event(event: dict[str, Any]) -> str | None:
+def describe_event(event: Event) -> str | None:
     """Describe an event; None for events that only update views."""
-    data, line = event["data"], None
-    match event["type"]:
-        case "dialectic_contribution_received":
-            row = data["contribution"]
-            cut = " (incomplete)" if row["is_incomplete"] else ""
+    match event.data:
+        case ContributionReceived(contribution=row):
+            cut = " (incomplete)" if row.is_incomplete else ""
             # An edit by a person used no tokens.
-            who = "a person" if row["tokens_used_output"] is None else row["model_name"]
+            who = "a person" if row.tokens_used_output is None else row.model_name
+            line = f"{row.stage}: {who} wrote {row.size_bytes:,} bytes{cut}: {name_file(row)}"
+        case ContributionContinued(chunk=chunk) as data:
             line = (
-                f"{row['stage']}: {who} wrote {row['size_bytes']:,} bytes{cut}: "
-                f"{row['storage_path'].rsplit('/', 1)[-1]}"
+                f"{data.stage_slug}: {chunk.model_name} was cut off and continues, turn "
+                f"{data.continuation_number}: {name_file(chunk)}"
             )
-        case "contribution_generation_continued":
-            row = data["chunk"]
-            line = (
-                f"{data['stageSlug']}: {row['model_name']} was cut off and continues, turn "
-                f"{data['continuationNumber']}: {row['storage_path'].rsplit('/', 1)[-1]}"
-            )
-        case "dialectic_progress_update":
-            line = f"{data['stageSlug']}: {data['message']}"
-        case "contribution_generation_complete":
+        case StageAdvanced() as data:
+            line = f"{data.stage_slug}: {data.message}"
+        case StageEnded() as data:
             # These counts are models, not documents.
-            of_models = f"{data['failed']} of {count(data['failed'] + data['completed'], 'model')}"
-            line = f"{data['stageSlug']}: {data['status']}"
-            line += f", {of_models} failed" if data["failed"] else ""
-        case (
-            "contribution_generation_retrying"
-            | "contribution_generation_failed"
-            | "contribution_generation_paused"
-        ):
-            word = event["type"].rsplit("_", 1)[-1]
-            error = data["error"]
-            line = f"{data['stageSlug']}: {word}: {mark(_shorten(error), error['code'])}"
-        case "session_paused" | "session_cancelled":
-            line = event["type"].replace("_", " ")
+            of_models = f"{data.failed} of {count(data.failed + data.completed, 'model')}"
+            line = f"{data.stage_slug}: {data.status}"
+            line += f", {of_models} failed" if data.failed else ""
+        case JobRetrying() | JobFailed() | JobPaused() as data:
+            word = data.type.rsplit("_", 1)[-1]
+            line = f"{data.stage_slug}: {word}: {mark(_shorten(data.error), data.error.code)}"
+        case SessionPaused() | SessionCancelled() as data:
+            line = data.type.replace("_", " ")
         case _:
             return None
     return f"  {line}"
 
 
-def _shorten(error: dict[str, Any]) -> str:
+def name_file(row: ReceivedContribution | SavedChunk) -> str:
+    """Return the name of a document's file, without its folder."""
+    return row.storage_path.rsplit("/", 1)[-1]
+
+
+def _shorten(error: EventError) -> str:
     """Shorten an error about money to its amounts; the remedy is printed once at the end."""
-    message: str = error["message"]
-    if error["code"] not in FUNDS_REASONS:
-        return message
-    return f"{message.partition('. ')[0].rstrip('.')}."
+    if error.code not in FUNDS_REASONS:
+        return error.message
+    return f"{error.message.partition('. ')[0].rstrip('.')}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +207,8 @@ async def follow_job(
             return ExitCode.FUNDS if job.status_reason in FUNDS_REASONS else ExitCode.FAILED
         return None
 
-    def show(event: dict[str, Any]) -> None:
-        if event["data"].get("job_id") == str(job_id):
+    def show(event: Event) -> None:
+        if str(getattr(event.data, "job_id", None)) == str(job_id):
             display.show(event)
 
     return await _Following(backend, session_id, 0).show(show, find_end_of_job)
@@ -216,7 +225,7 @@ class _Following:
 
     async def show(
         self,
-        show: Callable[[dict[str, Any]], None],
+        show: Callable[[Event], None],
         find_end: Callable[[], Awaitable[ExitCode | None]],
     ) -> ExitCode:
         async with contextlib.aclosing(self.backend.follow(self.session_id, self.seq)) as pages:
@@ -236,12 +245,12 @@ class _Following:
     async def _has_news(self) -> bool:
         return (await self.backend.look(self.session_id, after=self.seq)).has_news
 
-    def _is_time_to_look(self, events: Sequence[dict[str, Any]]) -> bool:
+    def _is_time_to_look(self, events: Sequence[Event]) -> bool:
         now_s = asyncio.get_running_loop().time()
         is_time = (
             not events
             or now_s >= self.looked_at_s + LOOK_S
-            or any(event["type"] == "contribution_generation_complete" for event in events)
+            or any(isinstance(event.data, StageEnded) for event in events)
         )
         if is_time:
             self.looked_at_s = now_s

@@ -15,10 +15,10 @@ from uuid import UUID, uuid4, uuid5
 import asyncpg
 from pydantic_core import to_jsonable_python
 
+from dialectic.contract.events import SessionEvent
 from dialectic.core.models.model import ModelCard
 from dialectic.core.process.definition import Process, build_expected_output, build_input_rules
 from dialectic.core.slug import disambiguate
-from dialectic.core.strict_json import Json
 from dialectic.db.pool import Connection, Database
 from dialectic.db.queries import get_row, load_queries
 from dialectic.db.tables.files import MARKDOWN, File
@@ -288,9 +288,10 @@ async def put_resources(
     await connection.execute(SQL["put_resources"], tenant_id, owner.project_id, owner.user_id, rows)
 
 
-async def record_event(connection: Connection, session_id: UUID, kind: str, data: Json) -> None:
+async def record_event(connection: Connection, event: SessionEvent) -> None:
     """Record one event of a session."""
-    await connection.execute(SQL["announce"], session_id, kind, data)
+    data = event.model_dump(mode="json", exclude_unset=True)
+    await connection.execute(SQL["announce"], event.session_id, event.type, data)
 
 
 async def choose_slug(connection: Connection, tenant_id: UUID, slug: str, project_id: UUID) -> str:
