@@ -299,7 +299,7 @@ class Conflict(UsageError):
 
 
 class IllegalMove(Conflict):
-    """The job's status does not allow this change."""
+    """The state of the job or session does not allow this change."""
 
     code = "illegal_move"
 

@@ -56,7 +56,8 @@ UNCHANGING = frozenset({"dialectic_chunks"})
 # Tables that say nothing about anyone.
 WITHOUT_TENANT = frozenset(
     {
-        *("schema_migrations", "dialectic_job_moves", "dialectic_storage"),
+        *("schema_migrations", "dialectic_job_moves", "dialectic_session_moves"),
+        "dialectic_storage",
         *("dialectic_endpoints", "dialectic_endpoint_calls", "request_buckets"),
         "dialectic_tallies",
     }

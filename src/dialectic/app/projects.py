@@ -127,7 +127,6 @@ async def add_session(tx: Transaction, project_id: UUID, ask: RunRequest) -> UUI
         lead,
         first,
         ask.until or ask.process.order[-1].slug,
-        f"pending_{first}",
         ask.is_autopilot,
         ask.continue_until_complete,
         ask.max_output_tokens,

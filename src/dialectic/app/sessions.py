@@ -16,6 +16,7 @@ from dialectic.app.stages import begin_at, begin_stages
 from dialectic.app.transaction import Transaction
 from dialectic.contract.base import show_dollars
 from dialectic.contract.sessions import Session, SessionSummary, StageProgress
+from dialectic.core.session_state import Phase, SessionState, show_status
 from dialectic.db.pool import Connection
 from dialectic.db.tables import jobs, records
 from dialectic.db.tables.records import SQL
@@ -40,24 +41,24 @@ async def start_next(tx: Transaction, session_id: UUID) -> str:
     """Start the stage after the completed one; return its slug."""
     session = await _lock(tx, session_id)
     _refuse_standing(session)
-    stage_slug, status = session["current_stage_slug"], session["status"]
-    if status == "iteration_complete":
+    state = SessionState.from_row(session)
+    if state.phase is Phase.ITERATION_COMPLETE:
         raise Conflict(
             f"Session {session_id} has completed its last stage.",
             reason="process_ended",
             remedy=Remedy(RemedyAction.ITERATE, session_id=str(session_id)),
         )
-    if status != f"{stage_slug}_generation_complete":
+    if state.phase is not Phase.STAGE_COMPLETE:
         raise Conflict(
-            f"Session {session_id} is {status}. The next stage can start when stage "
-            f"{stage_slug!r} is complete.",
+            f"Session {session_id} is {state.status}. The next stage can start when stage "
+            f"{state.stage!r} is complete.",
             reason="stage_incomplete",
-            remedy=_choose_remedy(session_id, status),
+            remedy=_choose_remedy(session_id, state.phase),
         )
     context = await load_session_context(
         tx.engine, tx.connection, session_id, session["iteration_count"]
     )
-    following = context.process.find_next(stage_slug)
+    following = context.process.find_next(state.stage)
     assert following is not None, "the last stage ends an iteration"
     until = session["until_stage_slug"]
     if context.process.position(until) < context.process.position(following.slug):
@@ -72,13 +73,13 @@ async def iterate(tx: Transaction, session_id: UUID) -> int:
     """Start the next iteration, with the final documents and all feedback; return its number."""
     session = await _lock(tx, session_id)
     _refuse_standing(session)
-    status = session["status"]
-    if status != "iteration_complete" and not status.endswith("_generation_complete"):
+    state = SessionState.from_row(session)
+    if state.phase not in (Phase.STAGE_COMPLETE, Phase.ITERATION_COMPLETE):
         raise Conflict(
-            f"Session {session_id} is {status}. The next iteration can start when this one "
+            f"Session {session_id} is {state.status}. The next iteration can start when this one "
             f"has ended.",
             reason="iteration_incomplete",
-            remedy=_choose_remedy(session_id, status),
+            remedy=_choose_remedy(session_id, state.phase),
         )
     iteration: int = session["iteration_count"] + 1
     context = await load_session_context(tx.engine, tx.connection, session_id, iteration)
@@ -93,14 +94,14 @@ async def retry(tx: Transaction, session_id: UUID) -> list[str]:
     connection = tx.connection
     session = await _lock(tx, session_id)
     _refuse_standing(session)
-    iteration, stage_slug = session["iteration_count"], session["current_stage_slug"]
-    if session["status"] != f"{stage_slug}_generation_failed":
+    iteration, state = session["iteration_count"], SessionState.from_row(session)
+    if state.phase is not Phase.FAILED:
         raise Conflict(
-            f"Session {session_id} is {session['status']}: nothing failed, nothing to retry.",
+            f"Session {session_id} is {state.status}: nothing failed, nothing to retry.",
             reason="nothing_failed",
         )
-    await connection.execute(SQL["reopen_stages"], session_id, iteration, stage_slug)
-    await connection.execute(SQL["set_session_status"], session_id, f"generating_{stage_slug}")
+    await connection.execute(SQL["reopen_stages"], session_id, iteration, state.stage)
+    await connection.execute(SQL["mark_generating"], session_id)
     return await jobs.rerun_failed(connection, session_id, iteration)
 
 
@@ -110,7 +111,7 @@ async def _lock(tx: Transaction, session_id: UUID) -> asyncpg.Record:
 
 
 def _refuse_cancelled(session: asyncpg.Record) -> None:
-    if session["status"] == "cancelled":
+    if session["phase"] == Phase.CANCELLED:
         raise Conflict(
             f"Session {session['id']} is cancelled and cannot be continued. Start a new one.",
             reason="session_cancelled",
@@ -120,7 +121,7 @@ def _refuse_cancelled(session: asyncpg.Record) -> None:
 
 def _refuse_standing(session: asyncpg.Record) -> None:
     _refuse_cancelled(session)
-    if session["status"] == "paused":
+    if session["phase"] == Phase.PAUSED:
         raise Conflict(
             f"Session {session['id']} is paused. Resume it first.",
             reason="session_paused",
@@ -128,13 +129,9 @@ def _refuse_standing(session: asyncpg.Record) -> None:
         )
 
 
-def _choose_remedy(session_id: UUID, status: str) -> Remedy:
-    action = RemedyAction.WATCH
-    if status.endswith("_generation_failed"):
-        action = RemedyAction.RETRY
-    elif status.startswith("pending_"):
-        action = RemedyAction.RESUME
-    return Remedy(action, session_id=str(session_id))
+def _choose_remedy(session_id: UUID, phase: Phase) -> Remedy:
+    actions = {Phase.FAILED: RemedyAction.RETRY, Phase.PENDING: RemedyAction.RESUME}
+    return Remedy(actions.get(phase, RemedyAction.WATCH), session_id=str(session_id))
 
 
 # -- pause, resume, cancel ------------------------------------------------------------------------
@@ -147,7 +144,7 @@ async def pause(tx: Transaction, session_id: UUID) -> bool:
     """
     connection = tx.connection
     session = await _lock(tx, session_id)
-    if session["status"] == "paused":
+    if session["phase"] == Phase.PAUSED:
         return False
     _refuse_cancelled(session)
     await _refuse_finished(connection, session, "paused")
@@ -187,7 +184,7 @@ async def cancel(tx: Transaction, session_id: UUID) -> bool:
     """Cancel a session for good; its documents stay. Returns False if it was already cancelled."""
     connection = tx.connection
     session = await _lock(tx, session_id)
-    if session["status"] == "cancelled":
+    if session["phase"] == Phase.CANCELLED:
         return False
     await _refuse_finished(connection, session, "cancelled")
     await connection.fetchval(SQL["cancel_session"], session_id)
@@ -201,11 +198,9 @@ async def cancel(tx: Transaction, session_id: UUID) -> bool:
 
 async def _refuse_finished(connection: Connection, session: asyncpg.Record, word: str) -> None:
     """Raise if a session has ended and has no work left."""
-    stage_slug, status = session["current_stage_slug"], session["status"]
-    is_complete = status == "iteration_complete" or (
-        status == f"{stage_slug}_generation_complete" and stage_slug == session["until_stage_slug"]
-    )
-    if not is_complete and status != f"{stage_slug}_generation_failed":
+    state = SessionState.from_row(session)
+    is_complete = state.is_complete(session["until_stage_slug"])
+    if not is_complete and state.phase is not Phase.FAILED:
         return
     if await connection.fetchval(SQL["session_has_open_jobs"], session["id"]):
         return
@@ -225,7 +220,7 @@ async def change(tx: Transaction, session_id: UUID, change: Change) -> None:
     session = await _lock(tx, session_id)
     _refuse_cancelled(session)
     if change.models is not None and change.models != list(session["model_names"]):
-        if session["iteration_count"] > 1 or not session["status"].startswith("pending_"):
+        if session["iteration_count"] > 1 or session["phase"] != Phase.PENDING:
             raise Conflict(
                 f"The models of session {session_id} cannot change, because it has started. Start "
                 "another session of the project with other models.",
@@ -274,6 +269,11 @@ class Overview:
     jobs: list[dict[str, Any]]
     contributions: list[dict[str, Any]]
 
+    @property
+    def state(self) -> SessionState:
+        """The stage and the phase that the session's status shows."""
+        return SessionState.parse(self.session["status"], self.session["current_stage_slug"])
+
 
 async def list_stages(tx: Transaction, session_id: UUID) -> list[dict[str, Any]]:
     """List the started stages of a session."""
@@ -286,7 +286,7 @@ async def load_overview(tx: Transaction, session_id: UUID) -> Overview:
     session = await records.load_session(tx.connection, session_id)
     written = await tx.connection.fetch(SQL["list_contributions"], session_id)
     return Overview(
-        session=dict(session),
+        session=show_status(session),
         stages=await list_stages(tx, session_id),
         jobs=await jobs.list_of_session(tx.connection, session_id),
         contributions=[dict(row) for row in written],
@@ -299,9 +299,10 @@ def build_summary(row: dict[str, Any]) -> SessionSummary:
 
 
 def _columns(row: Any) -> dict[str, Any]:
-    same = ("id", "project_id", "project_name", "status", "created_at")
+    same = ("id", "project_id", "project_name", "created_at")
     return {
         **{key: row[key] for key in same},
+        "status": SessionState.from_row(row).status,
         "current_stage": row["current_stage_slug"],
         "iteration": row["iteration_count"],
     }

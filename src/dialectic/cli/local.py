@@ -26,10 +26,12 @@ from dialectic.cli.terminal import load_settings, run_async
 from dialectic.core.event import FROM_THE_START, State, format_id
 from dialectic.core.models.model import ModelCard
 from dialectic.core.process.definition import Process
+from dialectic.core.session_state import show_status
 from dialectic.db.pool import Connection
-from dialectic.db.tables import chats
+from dialectic.db.tables import chats, lists
+from dialectic.db.tables.lists import PageQuery
 from dialectic.db.tables.notifications import EventPage, read_events
-from dialectic.db.tables.records import SQL, Account
+from dialectic.db.tables.records import Account
 from dialectic.engine import Engine, open_engine
 from dialectic.errors import ExitCode
 from dialectic.events.hub import open_hub
@@ -116,8 +118,9 @@ class LocalBackend:
     # -- looking
 
     async def list_sessions(self, limit: int) -> list[Record]:
-        rows = await self.transact(lambda c: c.fetch(SQL["list_sessions"], limit))
-        return [dict(row) for row in rows]
+        rows = await self.transact(lambda c: lists.list_sessions(c, PageQuery(limit), None))
+        keys = ("id", "status", "created_at", "project_name", "model_count")
+        return [{key: show_status(row)[key] for key in keys} for row in rows]
 
     async def look(self, session_id: UUID) -> Overview:
         return await self.tenant.run(sessions.load_overview, session_id)

@@ -26,6 +26,7 @@ from dialectic.contract.projects import RESOURCES_MAX, ResourceRequest
 from dialectic.core.models.model import MODELS_PER_SESSION_MAX
 from dialectic.core.process.definition import SHRINK_MAX
 from dialectic.core.run_request import TOKENS_MAX
+from dialectic.core.session_state import SessionState
 
 # The route expands `name*3`.
 Models = Annotated[
@@ -113,6 +114,11 @@ class SessionSummary(ResponseBody):
     iteration: int
     model_count: int
     created_at: datetime
+
+    @property
+    def state(self) -> SessionState:
+        """The stage and the phase that the status shows."""
+        return SessionState.parse(self.status, self.current_stage)
 
 
 class Session(SessionSummary):

@@ -160,7 +160,7 @@ def _describe(backend: Backend, overview: Overview) -> Iterator[str]:
         path = backend.locate(row["storage_path"])
         yield f"Document  {path}{cut}"
     if find_end_of(overview) is ExitCode.WAITING:
-        command = "next" if has_stage_to_read(overview.session) else "resume"
+        command = "next" if has_stage_to_read(overview) else "resume"
         yield f"Waits     `{name_command(f'{command} {short_id}')}` continues"
 
 
@@ -187,7 +187,7 @@ def watch(session: str, *, as_json: bool) -> None:
         if code is ExitCode.FUNDS:
             say("\n".join(describe_shortage(overview)))
         if code is ExitCode.WAITING:
-            say_what_next(overview.session)
+            say_what_next(overview)
         return code
 
     try:

@@ -21,6 +21,7 @@ from dialectic.cli.backend import Backend
 from dialectic.cli.error_report import mark
 from dialectic.cli.terminal import count, say
 from dialectic.core.job import ENDED, WAITING, JobStatus
+from dialectic.core.session_state import Phase
 from dialectic.errors import ExitCode
 
 # A live worker claims a job within a second; the lease of a dead one expires after ten.
@@ -257,16 +258,13 @@ async def see_all(backend: Backend, session_id: UUID) -> Seen:
 
 def find_end_of(overview: Overview) -> ExitCode | None:
     """Return how a session ended; None while it works."""
-    status: str = overview.session["status"]
-    if status == "iteration_complete":
+    state = overview.state
+    if state.is_complete(overview.session["until_stage_slug"]):
         return ExitCode.DONE
-    if status.endswith("_generation_complete"):
-        is_all = overview.session["current_stage_slug"] == overview.session["until_stage_slug"]
-        return ExitCode.DONE if is_all else ExitCode.WAITING
-    if status.endswith("_generation_failed") or status == "cancelled":
-        return ExitCode.FAILED
-    if status == "paused":
+    if state.phase in (Phase.STAGE_COMPLETE, Phase.PAUSED):
         return ExitCode.WAITING
+    if state.phase in (Phase.FAILED, Phase.CANCELLED):
+        return ExitCode.FAILED
     # A job that waits for other jobs moves only if one of them does.
     moving = [job for job in overview.jobs if JobStatus(job["status"]) not in ENDED | WAITING]
     if moving and all(job["status"] == JobStatus.PAUSED for job in moving):

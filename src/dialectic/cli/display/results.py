@@ -12,7 +12,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 import click
@@ -26,6 +25,7 @@ from dialectic.cli.display.quote import describe_shortage
 from dialectic.cli.options import name_command
 from dialectic.cli.terminal import printable, say
 from dialectic.core.money.quote import Quote
+from dialectic.core.session_state import Phase
 from dialectic.core.transfer.bundle_format import readme_path
 from dialectic.errors import ExitCode, UsageError
 
@@ -131,19 +131,19 @@ def _say_what_helps(code: ExitCode, overview: Overview) -> None:
     """Print how to continue a session that did not finish."""
     match code:
         case ExitCode.WAITING:
-            say_what_next(overview.session)
+            say_what_next(overview)
         case ExitCode.FUNDS:
             say("\n".join(describe_shortage(overview)))
         case ExitCode.FAILED:
-            _say_why(overview.session)
+            _say_why(overview)
         case _:
             pass
 
 
-def _say_why(session: dict[str, Any]) -> None:
+def _say_why(overview: Overview) -> None:
     """Print why a session did not finish, and what helps."""
-    short = str(session["id"])[:8]
-    if session["status"] == "cancelled":
+    short = str(overview.session["id"])[:8]
+    if overview.state.phase is Phase.CANCELLED:
         say("The session was cancelled. Its documents are kept.")
         return
     say(
@@ -152,10 +152,10 @@ def _say_why(session: dict[str, Any]) -> None:
     )
 
 
-def say_what_next(session: dict[str, Any]) -> None:
+def say_what_next(overview: Overview) -> None:
     """Print how to continue a session that waits for the user."""
-    stage, short = session["current_stage_slug"], str(session["id"])[:8]
-    if not has_stage_to_read(session):
+    stage, short = overview.state.stage, str(overview.session["id"])[:8]
+    if not has_stage_to_read(overview):
         say(f"Paused. `{name_command(f'resume {short}')}` resumes it.")
         return
     say(f"Stage {stage} is complete and waits for you. Read it, then give feedback:")
@@ -163,12 +163,12 @@ def say_what_next(session: dict[str, Any]) -> None:
     say(f"  {name_command(f'next {short}')}    starts the next stage")
 
 
-def has_stage_to_read(session: dict[str, Any]) -> bool:
+def has_stage_to_read(overview: Overview) -> bool:
     """Return whether a session waits for the user to review a stage, not to resume it.
 
     A session whose last jobs were paused one by one is still within its stage.
     """
-    return str(session["status"]).endswith("_generation_complete")
+    return overview.state.phase is Phase.STAGE_COMPLETE
 
 
 def _locate(backend: Backend, path: str, out: Path | None) -> str:

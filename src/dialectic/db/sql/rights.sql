@@ -65,8 +65,8 @@ grant execute on function
   to dialectic_worker;
 grant select, insert, update, delete on all tables in schema dialectic to dialectic_app, dialectic_worker;
 revoke insert, update, delete on
-  dialectic.schema_migrations, dialectic.dialectic_job_moves, dialectic.tenants, dialectic.users,
-  dialectic.memberships, dialectic.notification_counters,
+  dialectic.schema_migrations, dialectic.dialectic_job_moves, dialectic.dialectic_session_moves,
+  dialectic.tenants, dialectic.users, dialectic.memberships, dialectic.notification_counters,
   dialectic.token_wallets, dialectic.token_wallet_holds, dialectic.token_wallet_transactions,
   dialectic.dialectic_session_spending
   from dialectic_app, dialectic_worker;

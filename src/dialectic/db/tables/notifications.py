@@ -14,6 +14,7 @@ from uuid import UUID
 
 import asyncpg
 
+from dialectic.core.session_state import show_status
 from dialectic.db.pool import Connection, Database
 from dialectic.db.queries import load_queries
 from dialectic.errors import NotFound
@@ -92,4 +93,5 @@ async def mark_read(connection: Connection, user_id: UUID, notification_id: int)
 
 def as_state(row: asyncpg.Record) -> dict[str, Any]:
     """Build the state of one session as JSON values."""
-    return {name: str(value) if isinstance(value, UUID) else value for name, value in row.items()}
+    shown = show_status(row)
+    return {name: str(value) if isinstance(value, UUID) else value for name, value in shown.items()}

@@ -44,7 +44,7 @@ begin
       where d.tenant_id = wanted.tenant_id and d.id = wanted.job_id
         and dialectic.is_to_be_had(d, p_grace)
         and (d.status <> 'processing' or d.lost_count < p_lost_max)
-        and s.status not in ('paused', 'cancelled')
+        and s.phase not in ('paused', 'cancelled')
         and (p.status is null or not dialectic.is_ended(p.status))
       for no key update of d skip locked
     ) due
@@ -137,7 +137,7 @@ create or replace function dialectic.judge(
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_session_status text;
+  v_session_phase dialectic.dialectic_session_phase;
 begin
   if p_job.status = 'processing' and p_job.lost_count >= p_lost_max then
     status := 'retry_loop_failed';
@@ -153,13 +153,13 @@ begin
     reason := 'parent ended';
     return;
   end if;
-  select s.status into v_session_status
+  select s.phase into v_session_phase
   from dialectic.dialectic_sessions s
   where s.tenant_id = p_job.tenant_id and s.id = p_job.session_id
   for share;
-  if v_session_status in ('paused', 'cancelled') then
-    status := v_session_status;
-    reason := 'session ' || v_session_status;
+  if v_session_phase in ('paused', 'cancelled') then
+    status := v_session_phase;
+    reason := 'session ' || v_session_phase;
   end if;
 end
 $$;
