@@ -6,6 +6,8 @@ import asyncio
 import dataclasses
 import gzip
 import json
+import zlib
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -198,11 +200,31 @@ async def test_a_server_that_does_not_stream_is_read_all_the_same(client: Client
     assert TEXT not in json.dumps(reply.raw)
 
 
-async def test_a_packed_answer_is_unpacked(client: Client) -> None:
-    packed = gzip.compress(client.dialect.stream(*PIECES))
-    client.wire.play_answer(packed, headers={"content-encoding": "gzip"})
+def deflate_without_header(data: bytes) -> bytes:
+    stream = zlib.compressobj(wbits=-15)
+    return stream.compress(data) + stream.flush()
+
+
+@pytest.mark.parametrize(
+    ("encoding", "pack"),
+    [
+        ("gzip", gzip.compress),
+        ("gzip", lambda data: gzip.compress(data[:40]) + gzip.compress(data[40:]) + b"\0\0"),
+        ("deflate", zlib.compress),
+        ("deflate", deflate_without_header),
+        ("identity", bytes),
+    ],
+    ids=["gzip", "gzip in two members", "deflate", "deflate without a header", "identity"],
+)
+async def test_a_packed_answer_is_unpacked(
+    client: Client, encoding: str, pack: Callable[[bytes], bytes]
+) -> None:
+    packed = pack(client.dialect.stream(*PIECES))
+    halves = [packed[: len(packed) // 2], packed[len(packed) // 2 :]]
+    client.wire.play_answer(*halves, headers={"content-encoding": encoding})
 
     assert (await client.ask()).text == TEXT
+    assert client.wire.heard[0].headers["accept-encoding"] == "identity"
 
 
 async def test_a_connection_is_used_again_after_an_answer(client: Client, wire: Wire) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
+import gzip
 import json
 import random
 import tracemalloc
@@ -180,6 +182,36 @@ async def test_what_does_not_unpack_is_refused(client: Client) -> None:
     await client.fail(ProviderMalformed)
 
 
+@pytest.mark.parametrize("lines", [b": keep\n", b"\n"], ids=["comments", "empty lines"])
+async def test_a_small_packed_stream_that_unpacks_without_end_delays_no_other_task(
+    client: Client, lines: bytes
+) -> None:
+    packed = gzip.compress(lines * ((64 << 20) // len(lines)), compresslevel=1)
+    client.wire.play_answer(packed, headers={"content-encoding": "gzip"})
+    loop = asyncio.get_running_loop()
+    longest_s, is_over = 0.0, asyncio.Event()
+
+    async def watch() -> None:
+        nonlocal longest_s
+        while not is_over.is_set():
+            before_s = loop.time()
+            await asyncio.sleep(0)
+            longest_s = max(longest_s, loop.time() - before_s)
+
+    watching = asyncio.create_task(watch())
+    await client.fail(ProviderMalformed)
+    is_over.set()
+    await watching
+    assert len(packed) < 1 << 20
+    assert longest_s < 1.0
+
+
+async def test_an_encoding_that_is_not_supported_is_refused(client: Client) -> None:
+    client.wire.play_answer(b"...", headers={"content-encoding": "br"})
+
+    await client.fail(ProviderMalformed)
+
+
 def broken_events(dialect_kind: str) -> list[Data]:
     """Events that parse and have no sense."""
     if dialect_kind == Chat.kind:
@@ -257,7 +289,7 @@ async def test_pieces_of_another_answer_are_refused(client: Client) -> None:
     foreign = dialect.encode(dialect.text("two", answer_id="answer-2"))
     client.wire.play_answer(dialect.beginning("one, "), foreign, dialect.stream("three."))
 
-    assert "two answers" in (await client.fail(ProviderMalformed)).message
+    await client.fail(ProviderMalformed)
 
 
 @row(21, "text after the end")

@@ -532,7 +532,7 @@ async def test_a_parent_that_waits_for_nobody_fails_with_the_reason(job_table: J
     await job_table.transact(lambda c: jobs.wait(c, parent, jobs.Wait(total_steps=2)))
     row = await job_table.look(parent.id)
     assert row["status"] == JobStatus.FAILED
-    assert row["error_details"][0]["message"] == "Step 1 has no job at all."
+    assert row["error_details"][0]["code"] == "child_failed"
 
 
 async def test_children_of_another_step_are_not_counted(job_table: JobTable) -> None:

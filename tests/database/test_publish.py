@@ -123,7 +123,7 @@ async def test_who_is_told_to_leave_in_the_moment_at_which_a_file_is_written_lea
 
 
 async def test_files_that_cannot_be_written_go_to_the_back(session: RunningSession) -> None:
-    engine, store = store_of(session, refuses="bad")
+    engine, store = store_of(session, refuses="bad", inner=None)
     bad = [f"bad-{n:02}.md" for n in range(2 * publish.AT_ONCE)]
     await leave_files(session, *bad, "good.md")
     assert await publish.publish_left_behind(engine) == 1

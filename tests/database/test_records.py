@@ -364,7 +364,7 @@ async def test_a_session_begins_while_storage_is_away_and_its_files_follow(
     begun = await begin(cut_off, account)
     kept = await waiting_bytes(admin)
     assert len(kept) == await count(admin, "dialectic_files") > 0
-    assert any("could not copy pending files" in message for message in caplog.messages)
+    assert any("storage_unavailable" in message for message in caplog.messages)
 
     left = await publish_project(cut_off, account.tenant_id, begun.project_id)
     assert left == sorted(kept)

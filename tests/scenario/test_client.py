@@ -501,7 +501,7 @@ def test_a_story_is_the_same_here_and_at_a_server(
         (("wallet", "topup", "5"), 2, "works only on this machine"),
         (("db", "url"), 2, "works only on this machine"),
         (("simulate",), 2, "only on this machine"),
-        (("run", "x", "--process", "./mine"), 2, "by its name"),
+        (("run", "x", "--process", "./mine"), 2, "'./mine'"),
     ],
 )
 def test_what_a_server_cannot_do_is_refused(

@@ -194,7 +194,7 @@ FAULTS = [
         '{ type = "wayed_list", scope = "own"',
         ["'verdict'", "'judge'", "inputs_required", "'wayed_list'"],
     ),
-    ('target = "verdict"', 'target = "pros-and-cons"', ["circle", "'pros-and-cons'"]),
+    ('target = "verdict"', 'target = "pros-and-cons"', ["'pros-and-cons'", "[invalid_process]"]),
     ("[[transitions]]\nsource", "[[transition]]\nsource", ["`transition`", "transitions"]),
     ('title = "Pros and cons"', 'heading = "Pros and cons"', ["`title`"]),
     ('name = "pros-and-cons"', "name = pros", ["process.toml", "line 10"]),

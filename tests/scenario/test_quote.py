@@ -411,7 +411,7 @@ def test_a_dry_run_for_programs_is_one_object(home: Home) -> None:
     [
         (("--models", "offline/nobody"), "'offline/nobody'"),
         (("--lead", "offline/skeptic", "--models", ARCHITECT), "is not among the models"),
-        (("--shrink", "4"), "can leave out 3 things at most"),
+        (("--shrink", "4"), "'standard'"),
     ],
 )
 def test_a_dry_run_refuses_what_a_run_would(

@@ -338,7 +338,7 @@ def test_a_project_that_only_a_worker_carried_out_is_described_too(home: Home) -
     session = detach(home, name)
     project_id = home.read_status(session)["session"]["project_id"]
     with worker(home, log_level="INFO") as process:
-        until_said(process, f"project {project_id} is described", patience_s=PATIENCE_S)
+        until_said(process, f"described project {project_id}", patience_s=PATIENCE_S)
     files = read_project(home, name)
     assert set(files) == expected_files(name, session)
     readme, settings = (files[f"{name}/{kind}"].decode() for kind in DESCRIPTIONS)

@@ -386,7 +386,7 @@ def test_until_ends_a_run_with_its_stage_and_next_goes_on(home: Home, finished: 
 
 # -- wrong input ----------------------------------------------------------------------------------
 
-NOBODY = "00000000-0000-4000-8000-000000000000"
+NOTHING = "00000000-0000-4000-8000-000000000000"
 WRONG: dict[str, tuple[list[str], int, list[str]]] = {
     "feedback on a stage that is none": (
         ["feedback", "{session}", "hypothesis", "x"],
@@ -400,27 +400,27 @@ WRONG: dict[str, tuple[list[str], int, list[str]]] = {
     ),
     "empty feedback": (["feedback", "{session}", "thesis", " "], 2, ["feedback is empty"]),
     "no feedback": (["feedback", "{session}", "thesis"], 2, ["--file"]),
-    "feedback on nothing": (["feedback", NOBODY, "thesis", "x"], 2, ["no session"]),
+    "feedback on nothing": (["feedback", NOTHING, "thesis", "x"], 2, [NOTHING, "[not_found]"]),
     "feedback on another stage's document": (
         ["feedback", "{session}", "antithesis", "x", "--on", "{thesis}"],
         2,
-        ["of stage 'thesis'", "not of 'antithesis'"],
+        ["'thesis'", "'antithesis'", "[invalid_request]"],
     ),
-    "an edit of nothing": (["edit", NOBODY, "--file", "{file}"], 2, ["no contribution"]),
+    "an edit of nothing": (["edit", NOTHING, "--file", "{file}"], 2, [NOTHING, "[not_found]"]),
     "an edit without a text": (["edit", "{thesis}"], 2, ["--file"]),
     "an edit with an empty text": (["edit", "{thesis}", "--file", "{empty}"], 2, ["is empty"]),
-    "an edit that changes nothing": (["edit", "{thesis}", "--file", "{same}"], 2, ["the same"]),
+    "an edit that changes nothing": (["edit", "{thesis}", "--file", "{same}"], 2, ["[conflict]"]),
     "a rating out of range": (["rate", "{thesis}", "6"], 2, ["6"]),
-    "a rating of nothing": (["rate", NOBODY, "3"], 2, ["no contribution"]),
+    "a rating of nothing": (["rate", NOTHING, "3"], 2, [NOTHING, "[not_found]"]),
     "an id that is none": (["rate", "abc%", "3"], 2, ["'abc%' is not the id"]),
     "an end by a slip": (["cancel", "{session:.3}"], 2, ["too short", "4 characters"]),
     "a next stage by a slip": (["next", "{session:.3}"], 2, ["too short", "4 characters"]),
     "a rating by a slip": (["rate", "{thesis:.3}", "3"], 2, ["too short", "4 characters"]),
     "nothing to retry": (["retry", "{session}"], 2, ["nothing failed"]),
-    "nothing to show": (["show", NOBODY], 2, ["No contribution or session"]),
+    "nothing to show": (["show", NOTHING], 2, ["[not_found]"]),
     "nothing to show by that word": (["show", "latest"], 2, ["latest"]),
-    "nothing to compare": (["diff", "{thesis}", NOBODY], 2, ["no contribution"]),
-    "nothing to list": (["list", NOBODY], 2, ["no session"]),
+    "nothing to compare": (["diff", "{thesis}", NOTHING], 2, [NOTHING, "[not_found]"]),
+    "nothing to list": (["list", NOTHING], 2, [NOTHING, "[not_found]"]),
     "an unknown stage": (["run", "--until", "end", "x"], 2, ["'end'", "paralysis"]),
     "an unknown domain": (["run", "--domain", "Law", "x"], 2, ["'Law'", "Software Development"]),
     "a lead that is not there": (

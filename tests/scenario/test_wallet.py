@@ -156,7 +156,7 @@ def test_wrong_books_are_told_and_fail_the_command(home: Home) -> None:
         (("topup", "5", "--note", "x" * 501), "note is longer than 500"),
         (("costs", "nothing"), "'nothing' is not the id of a session"),
         (("history", "--limit", "0"), "--limit"),
-        (("topup", "5", "--as", "nobody"), "no user 'nobody'"),
+        (("topup", "5", "--as", "mallory"), "'mallory'"),
         (("verify", "--all", "--as", "local"), "--all covers everyone"),
     ],
 )
@@ -186,6 +186,6 @@ def test_an_operator_puts_money_into_the_wallet_of_a_user_and_of_an_organisation
     assert "for May" not in ask(home, "history", "--as", "alice").stdout
     assert ask(home, "balance").stdout == before
     assert ask(home, "verify").stderr.endswith("all is right.\n")
-    for words in (("--as", "nobody"), ("--org", "Bakers")):
+    for words in (("--as", "mallory"), ("--org", "Bakers")):
         refused = home.tell("wallet", "topup", "1", *words)
         assert (refused.code, words[1] in refused.stderr) == (2, True)

@@ -85,7 +85,7 @@ async def attempt(
     `count` returns the most tokens the call may use; `tell` builds the usage report from the
     result. Returns the reservation, the result and the elapsed milliseconds.
     """
-    permit = await _get_permit(engine, caller, card, count)
+    permit = await _acquire_permit(engine, caller, card, count)
     engine.failpoints.reach("before_send")
     try:
         held = await hold()
@@ -148,7 +148,7 @@ def _describe_reply(span: Span, reply: Reply) -> None:
     )
 
 
-async def _get_permit(
+async def _acquire_permit(
     engine: Engine, caller: admission.Caller, card: ModelCard, count: Callable[[], int]
 ) -> admission.Permit | None:
     """Get a permit to call; a model without an endpoint needs none."""
