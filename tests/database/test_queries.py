@@ -53,7 +53,7 @@ ONLY_WORKER = {
     ("discards", "take_files"),
     ("ledger", "sweep"),
     ("ledger", "send"),
-    ("ledger", "watch_purse"),
+    ("ledger", "watch_funds"),
     ("accounts", "sweep"),
     ("notifications", "prune"),
 }

@@ -91,7 +91,7 @@ FUNCTIONS_OF_BOTH = {
     *("now", "current_tenant", "act_for", "is_runnable", "is_ended", "error_entry"),
     *("announce", "read_events", "list_news", "allow_probes", "list_endpoints"),
     *("admit_call", "report_call", "match_dialectic_chunks", "add_tallies"),
-    *("reserve_funds", "reserve_funds_for", "load_purse"),
+    *("reserve_funds", "reserve_funds_for", "load_funds"),
     *("settle_hold", "void_hold", "lose_hold"),
     *("mark_files_written", "make_description_due"),
 }
@@ -108,7 +108,7 @@ FUNCTIONS = {
     | {"sweep_access"}
     | {"claim_jobs", "turn_away_jobs", "extend_leases", "sweep_jobs", "take_waiting_files"}
     | {"list_taken", "list_lanes", "sweep_holds", "prune_notifications"}
-    | {"watch_purse", "find_due", "rerun_needed", "take_discarded_files"},
+    | {"watch_funds", "find_due", "rerun_needed", "take_discarded_files"},
 }
 
 every_table = pytest.mark.parametrize("table", TABLES)

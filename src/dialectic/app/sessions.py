@@ -299,10 +299,9 @@ def build_summary(row: dict[str, Any]) -> SessionSummary:
 
 
 def _columns(row: Any) -> dict[str, Any]:
-    same = ("id", "project_id", "project_name", "created_at")
+    same = ("id", "project_id", "project_name", "status", "created_at")
     return {
         **{key: row[key] for key in same},
-        "status": SessionState.from_row(row).status,
         "current_stage": row["current_stage_slug"],
         "iteration": row["iteration_count"],
     }
@@ -310,7 +309,7 @@ def _columns(row: Any) -> dict[str, Any]:
 
 async def get(tx: Transaction, session_id: UUID) -> Session:
     """Load a session with the progress of its stages."""
-    row = await records.load_session(tx.connection, session_id)
+    row = show_status(await records.load_session(tx.connection, session_id))
     stages = await list_stages(tx, session_id)
     same = ("is_autopilot", "continue_until_complete", "max_output_tokens")
     budget = row["budget_credits"]

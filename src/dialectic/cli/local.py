@@ -26,7 +26,6 @@ from dialectic.cli.terminal import load_settings, run_async
 from dialectic.core.event import FROM_THE_START, State, format_id
 from dialectic.core.models.model import ModelCard
 from dialectic.core.process.definition import Process
-from dialectic.core.session_state import show_status
 from dialectic.db.pool import Connection
 from dialectic.db.tables import chats, lists
 from dialectic.db.tables.lists import PageQuery
@@ -120,7 +119,7 @@ class LocalBackend:
     async def list_sessions(self, limit: int) -> list[Record]:
         rows = await self.transact(lambda c: lists.list_sessions(c, PageQuery(limit), None))
         keys = ("id", "status", "created_at", "project_name", "model_count")
-        return [{key: show_status(row)[key] for key in keys} for row in rows]
+        return [{key: row[key] for key in keys} for row in rows]
 
     async def look(self, session_id: UUID) -> Overview:
         return await self.tenant.run(sessions.load_overview, session_id)

@@ -23,7 +23,7 @@ grant execute on function
     bigint, numeric, numeric, bigint, bigint),
   dialectic.settle_hold(text, bigint, bigint, text, boolean, jsonb, text[], uuid, text),
   dialectic.void_hold(text), dialectic.lose_hold(text),
-  dialectic.load_purse(uuid, uuid, uuid, boolean)
+  dialectic.load_funds(uuid, uuid, uuid, boolean)
   to dialectic_app, dialectic_worker;
 -- Rate-limit functions that a model call needs, from a job or from a chat.
 grant execute on function
@@ -56,7 +56,7 @@ grant execute on function
   dialectic.list_lanes(), dialectic.find_due(text[]),
   dialectic.sweep_jobs(interval, integer),
   dialectic.sweep_holds(interval, integer),
-  dialectic.watch_purse(uuid, boolean),
+  dialectic.watch_funds(uuid, boolean),
   dialectic.turn_away_jobs(uuid[], uuid[], interval, integer),
   dialectic.rerun_needed(uuid, uuid),
   dialectic.take_waiting_files(interval, interval, integer),

@@ -14,6 +14,7 @@ from uuid import UUID
 
 import asyncpg
 
+from dialectic.core.session_state import show_status
 from dialectic.db.pool import Connection
 from dialectic.db.queries import load_queries
 from dialectic.errors import NotFound
@@ -42,7 +43,8 @@ async def list_projects(connection: Connection, page: PageQuery) -> Rows:
 
 async def list_sessions(connection: Connection, page: PageQuery, project_id: UUID | None) -> Rows:
     """List the sessions of one project or of all, newest first."""
-    return _plain(await connection.fetch(SQL["list_sessions"], *page.arguments, project_id))
+    rows = await connection.fetch(SQL["list_sessions"], *page.arguments, project_id)
+    return [show_status(row) for row in rows]
 
 
 async def list_contributions(

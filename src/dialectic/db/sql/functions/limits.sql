@@ -346,7 +346,10 @@ begin
       and dialectic.total(v_row.failures) * 2 >= dialectic.total(v_row.calls)) then
     v_row := dialectic.open_circuit(v_row, v_now, 'provider_failing', p_message);
   elsif v_is_probe and p_outcome = 'unused' then
-    v_row := dialectic.return_probe(v_row, v_now);
+    -- The probe was not sent: the next call may probe.
+    v_row.circuit := 'open';
+    v_row.probe_at := v_now;
+    v_row := dialectic.forget_probe(v_row);
   elsif v_is_probe then
     v_row := dialectic.close_circuit(v_row);
   end if;
@@ -402,19 +405,6 @@ begin
   end;
   p_row.opened_count := p_row.opened_count + 1;
   return dialectic.forget_calls(dialectic.forget_probe(p_row));
-end
-$$;
-
--- The probe was not sent: the next call may probe.
-create or replace function dialectic.return_probe(
-  p_row dialectic.dialectic_endpoints, p_now timestamptz
-) returns dialectic.dialectic_endpoints
-language plpgsql immutable
-as $$
-begin
-  p_row.circuit := 'open';
-  p_row.probe_at := p_now;
-  return dialectic.forget_probe(p_row);
 end
 $$;
 

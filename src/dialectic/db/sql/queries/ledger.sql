@@ -37,11 +37,11 @@ select id, user_id, balance_credits, held_credits, play_balance_credits, play_he
 from token_wallets
 where id = $1
 
--- name: watch_purse
-select * from dialectic.watch_purse($1, $2)
+-- name: watch_funds
+select * from dialectic.watch_funds($1, $2)
 
--- name: load_purse
-select * from dialectic.load_purse($1, $2, $3, $4)
+-- name: load_funds
+select * from dialectic.load_funds($1, $2, $3, $4)
 
 -- name: list_open_holds
 -- The open holds of an attempt.
