@@ -91,7 +91,7 @@ FUNCTIONS_OF_BOTH = {
     *("now", "current_tenant", "act_for", "is_runnable", "is_ended", "error_entry"),
     *("announce", "read_events", "list_news", "allow_probes", "list_endpoints"),
     *("admit_call", "report_call", "match_dialectic_chunks", "add_tallies"),
-    *("reserve_funds", "reserve_funds_for", "load_funds"),
+    *("reserve_funds", "load_funds", "is_under_way"),
     *("settle_hold", "void_hold", "lose_hold"),
     *("mark_files_written", "make_description_due"),
 }

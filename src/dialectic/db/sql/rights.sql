@@ -6,6 +6,7 @@ revoke all on schema queue from public;
 grant usage on schema dialectic to dialectic_app, dialectic_worker;
 grant execute on function dialectic.now(), dialectic.current_tenant(), dialectic.act_for(uuid),
   dialectic.is_runnable(dialectic.dialectic_job_status), dialectic.is_ended(dialectic.dialectic_job_status),
+  dialectic.is_under_way(uuid, uuid, integer),
   dialectic.error_entry(integer, text, text, jsonb, jsonb),
   dialectic.announce(uuid, text, jsonb),
   dialectic.read_events(bigint, uuid, integer),
@@ -17,9 +18,7 @@ grant execute on function dialectic.now(), dialectic.current_tenant(), dialectic
   to dialectic_app, dialectic_worker;
 -- Money functions that a model call needs.
 grant execute on function
-  dialectic.reserve_funds(text, uuid, boolean, text, text, uuid, text, uuid, integer, bigint, numeric,
-    numeric, bigint, bigint, numeric),
-  dialectic.reserve_funds_for(uuid, numeric, text, uuid, boolean, text, text, uuid, text, uuid, integer,
+  dialectic.reserve_funds(uuid, numeric, text, uuid, boolean, text, text, uuid, text, uuid, integer,
     bigint, numeric, numeric, bigint, bigint),
   dialectic.settle_hold(text, bigint, bigint, text, boolean, jsonb, text[], uuid, text),
   dialectic.void_hold(text), dialectic.lose_hold(text),

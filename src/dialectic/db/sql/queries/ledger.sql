@@ -1,10 +1,12 @@
 -- Statements of the ledger. Functions move money; the other statements only read.
 
 -- name: reserve
-select * from dialectic.reserve_funds($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+-- For the current tenant.
+select * from dialectic.reserve_funds(null, $15, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
+  $14)
 
 -- name: reserve_for
-select * from dialectic.reserve_funds_for($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15,
+select * from dialectic.reserve_funds($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15,
   $16)
 
 -- name: settle
