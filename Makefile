@@ -93,7 +93,7 @@ trial-local: .venv-trial/.stamp-trial ## Argue with a real small model, served b
 
 openapi-check: .venv/.stamp-dev .venv-openapi/.stamp-openapi ## See that a client can be made of the API's description, without a warning
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
-	.venv/bin/python -m dialectic.api > "$$folder/openapi.json" && \
+	.venv/bin/python -m dialectic.api.app > "$$folder/openapi.json" && \
 	PATH="$$PWD/.venv-openapi/bin:$$PATH" openapi-python-client generate --fail-on-warning \
 	  --path "$$folder/openapi.json" --output-path "$$folder/client"
 

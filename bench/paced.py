@@ -32,7 +32,7 @@ from dialectic.pipeline.run import run_job
 from dialectic.processes.loader import load_process
 from dialectic.providers.base import OnText
 from dialectic.providers.catalog import Catalog
-from dialectic.providers.offline import CARDS
+from dialectic.providers.offline.provider import CARDS
 from dialectic.worker.worker import Worker
 
 NAME = "limited"

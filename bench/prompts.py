@@ -10,7 +10,7 @@ from functools import partial
 from uuid import UUID
 
 from bench.child import Options, serve
-from dialectic.core.documents.file_locations import ContributionName, StageFolder
+from dialectic.core.documents.file_paths import ContributionName, StageFolder
 from dialectic.core.job import PlanPayload
 from dialectic.core.models.model import ModelCard
 from dialectic.db.tables.records import Owner

@@ -28,8 +28,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from dialectic.core.models.messages import UsageSource
-from dialectic.core.models.usage import Actual
+from dialectic.core.models.messages import Actual, UsageSource
 from dialectic.core.money.price import Rates, decide_hold
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Connection, Database
 from dialectic.db.tables.records import open_account

@@ -31,7 +31,7 @@ from dialectic.errors import DialecticError
 from dialectic.events.hub import Hub, open_hub
 from dialectic.providers.catalog import build_catalog
 from dialectic.settings import Settings
-from dialectic.storage.base import open_store
+from dialectic.storage.file_store import open_store
 
 HOST = "127.0.0.1"
 BACKLOG = 4096

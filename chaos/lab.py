@@ -42,7 +42,7 @@ from dialectic.postgres import embedded
 from dialectic.processes.loader import load_process
 from dialectic.providers.catalog import build_catalog
 from dialectic.settings import Settings
-from dialectic.storage.base import open_store
+from dialectic.storage.file_store import open_store
 
 ROOT = Path(__file__).resolve().parents[1]
 AUDIT = Path(__file__).with_name("audit.sql")

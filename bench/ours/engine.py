@@ -18,7 +18,7 @@ from dialectic.engine import Engine, Failpoints
 from dialectic.processes.loader import load_process
 from dialectic.providers.catalog import build_catalog
 from dialectic.settings import Settings
-from dialectic.storage.base import open_store
+from dialectic.storage.file_store import open_store
 from dialectic.worker.worker import Worker
 
 PROMPT = "Plan a walk."

@@ -26,8 +26,7 @@ from dialectic.db.tables.memory import Match, NewPiece, NewSource, Question, Sco
 from dialectic.db.tables.records import Account, open_account
 from dialectic.engine import Engine
 from dialectic.processes.loader import load_process
-from dialectic.retrieval.base import Embedder
-from dialectic.retrieval.embedders import open_embedder
+from dialectic.retrieval.embedders import Embedder, open_embedder
 from dialectic.retrieval.index import Source, hash_source, index, prepare
 from dialectic.retrieval.search import Angle, build_queries, choose
 

@@ -37,10 +37,9 @@ from dialectic.errors import (
 from dialectic.limits.admission import HealthCache
 from dialectic.postgres import embedded
 from dialectic.providers.catalog import Catalog
-from dialectic.retrieval.base import Embedder
-from dialectic.retrieval.embedders import Embedders, check_embedder
+from dialectic.retrieval.embedders import Embedder, Embedders, check_embedder
 from dialectic.settings import Settings
-from dialectic.storage.base import FileStore, open_store, require_identity
+from dialectic.storage.file_store import FileStore, open_store, require_identity
 from dialectic.telemetry import OFF, Telemetry, open_telemetry
 
 POINTS = (
@@ -174,7 +173,6 @@ async def open_engine(
         )
         stack.push_async_callback(_tell, db)
         engine = Engine(settings, address, db, files, catalog, failpoints, telemetry=telemetry)
-        stack.push_async_callback(engine.embedders.close)
         if checks_storage:
             await check_storage(engine)
         yield engine

@@ -15,7 +15,7 @@ import pytest
 from dialectic.core.access import Secret
 from dialectic.core.bucket import Access
 from dialectic.errors import ProviderTransient, StorageUnavailable
-from dialectic.storage.base import open_store
+from dialectic.storage.file_store import open_store
 from tests.conformance.fault_rows import row
 from tests.conformance.provider_client import Client
 from tests.problems import refusing

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dialectic_simulator import WireName, open_simulator
-from dialectic_simulator.truncation import count_tokens
+from dialectic_simulator.text import count_tokens
 from tests.conformance.raw_client import (
     ANTHROPIC,
     CONTINUE,

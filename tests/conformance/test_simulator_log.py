@@ -90,7 +90,7 @@ async def test_refused_and_unreadable_calls_are_written_down_and_cost_nothing() 
     calls = simulator.log.calls
     assert [(call.status, call.fault) for call in calls] == [(503, "503_unavailable"), (400, None)]
     assert [call.cost_usd for call in calls] == [0, 0]
-    assert simulator.report()["total"]["refused"] == 2
+    assert simulator.report().total.refused == 2
 
 
 async def test_a_client_that_hangs_up_is_noted_with_what_it_was_sent() -> None:

@@ -18,7 +18,7 @@ import pytest
 from dialectic.core.access import Secret
 from dialectic.core.bucket import Access, parse_bucket
 from dialectic.errors import ConfigurationError, StorageUnavailable
-from dialectic.storage.base import FileStore, open_store
+from dialectic.storage.file_store import FileStore, open_store
 from dialectic.storage.s3 import PART_BYTES, ObjectStore, RetryPolicy
 from tests.problems import refusing
 from tests.s3_server import BUCKET, KEY, KEY_ID, S3Server, serving_objects

@@ -7,18 +7,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID, uuid5
 
-from dialectic.core.documents.file_locations import (
-    About,
+from dialectic.core.documents.file_paths import (
     ChunkFile,
     ContributionFile,
     ContributionName,
-    From,
     GeneralResource,
     InitialPrompt,
     Intermediate,
     Place,
     RawResponse,
-    Reducing,
+    Relation,
     ResourceKind,
     SeedPrompt,
     StageDocument,
@@ -26,8 +24,8 @@ from dialectic.core.documents.file_locations import (
     UserFeedback,
     WorkItem,
     WorkStatus,
+    build_path,
 )
-from dialectic.core.documents.file_paths import build_path
 from dialectic.core.documents.front_matter import render_document
 from dialectic.core.slug import short_id
 from dialectic.db.pool import Connection
@@ -265,7 +263,9 @@ def _add_texts(made: Project) -> None:
         "critique",
         ContributionFile(
             antithesis,
-            ContributionName("offline-skeptic", 1, "antithesis", About("offline-architect")),
+            ContributionName(
+                "offline-skeptic", 1, "antithesis", Relation("about", ("offline-architect",))
+            ),
         ),
         "Nobody buys old bread.",
         model=MODELS[1],
@@ -274,7 +274,7 @@ def _add_texts(made: Project) -> None:
         source_contribution_ids=[str(first)],
         flags=["self_critique"],
     )
-    sources = From(("offline-architect", "offline-skeptic"))
+    sources = Relation("from", ("offline-architect", "offline-skeptic"))
     draft = ContributionName("offline-skeptic", 1, "pairwise_synthesis_chunk", sources)
     pair = made.add_contribution(
         "pair",
@@ -285,7 +285,9 @@ def _add_texts(made: Project) -> None:
         source_group=first,
         source_contribution_ids=[str(first), str(critique)],
     )
-    reduced = ContributionName("offline-skeptic", 1, "reduced_synthesis", Reducing(short_id(first)))
+    reduced = ContributionName(
+        "offline-skeptic", 1, "reduced_synthesis", Relation("reducing", (short_id(first),))
+    )
     made.add_contribution(
         "reduced",
         Intermediate(synthesis, reduced),

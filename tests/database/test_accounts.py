@@ -17,8 +17,7 @@ import pytest
 
 from dialectic.app import accounts
 from dialectic.app.accounts import IssuedToken, build_owner
-from dialectic.core.access import EVERY_SCOPE, Caller, Role, Scope, build_csrf_token
-from dialectic.core.local_trust import RequestOrigin
+from dialectic.core.access import EVERY_SCOPE, Caller, RequestOrigin, Role, Scope, build_csrf_token
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Connection, Database
 from dialectic.db.tables import accounts as store
 from dialectic.db.tables.records import Account

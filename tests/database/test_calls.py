@@ -39,7 +39,7 @@ from dialectic.pipeline.call import call
 from dialectic.pipeline.reserve import Reservation, reserve
 from dialectic.providers.base import OnText
 from dialectic.providers.catalog import Catalog
-from dialectic.providers.offline import CARDS
+from dialectic.providers.offline.provider import CARDS
 from tests.database.endpoint_fixture import Caller
 from tests.database.job_table import JobTable
 from tests.problems import refusing

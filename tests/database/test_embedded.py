@@ -32,8 +32,7 @@ from dialectic.postgres.embedded import (
     revive_server,
     stop_server,
 )
-from dialectic.postgres.errors import build_failure
-from dialectic.postgres.paths import Place
+from dialectic.postgres.place import Place, build_failure
 from tests.problems import refusing
 from tests.waiting import PATIENCE_S, hearing_server_log
 
@@ -412,7 +411,7 @@ def test_remains_whose_pid_belongs_to_another_process_are_no_obstacle(home: Path
         assert ask(server, "SELECT 1") == 1
 
 
-# Places
+# UploadSlots
 
 
 @pytest.mark.parametrize("name", ["x" * 120, "with, comma", "ünï cödé & 100%"])

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from dialectic.api.metrics import Metrics
+from dialectic.api.health import Metrics
 from dialectic.core.models.messages import (
     FinishReason,
     Message,
@@ -31,7 +31,7 @@ from dialectic.pipeline.call import call
 from dialectic.pipeline.reserve import reserve
 from dialectic.providers.base import OnText
 from dialectic.providers.catalog import Catalog
-from dialectic.providers.offline import CARDS
+from dialectic.providers.offline.provider import CARDS
 from tests.database.endpoint_fixture import Caller
 from tests.database.job_table import AdminConnection, JobTable, working
 from tests.database.running_worker import RunningSession, finish, refusing

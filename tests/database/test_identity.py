@@ -12,8 +12,8 @@ import pytest
 
 from dialectic.engine import Engine
 from dialectic.errors import StorageMismatch, StorageUnavailable
-from dialectic.storage.base import FileStore, require_identity
-from dialectic.storage.local import DiskStore
+from dialectic.storage.disk import DiskStore
+from dialectic.storage.file_store import FileStore, require_identity
 from tests.database.job_table import AdminConnection
 from tests.problems import refusing
 

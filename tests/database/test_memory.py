@@ -16,10 +16,10 @@ from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Connection, Databa
 from dialectic.db.tables import memory
 from dialectic.db.tables.memory import Match, NewPiece, NewSource, Question, Scope
 from dialectic.postgres import embedded
-from dialectic.retrieval.base import Embedded, Embedder
+from dialectic.retrieval.built_in import StaticEmbedder
+from dialectic.retrieval.embedders import Embedded, Embedder
 from dialectic.retrieval.index import Indexed, Source, hash_source, index, prepare
 from dialectic.retrieval.search import Angle, build_queries, find
-from dialectic.retrieval.static_embedder import StaticEmbedder
 from tests.database.tenant_rows import Tenant, create_database, insert_tenant
 from tests.problems import violated
 
@@ -57,9 +57,6 @@ class PlainEmbedder:
         numbers = range(1, self.dimensions)
         rows = np.asarray([[len(text), *numbers] for text in texts], dtype=np.float32)
         return Embedded(rows / np.linalg.norm(rows, axis=1, keepdims=True), 0)
-
-    async def close(self) -> None:
-        """Nothing is open."""
 
 
 @dataclass(frozen=True)

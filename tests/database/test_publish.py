@@ -13,7 +13,7 @@ import pytest
 from dialectic.engine import Engine
 from dialectic.errors import StorageUnavailable
 from dialectic.publishing import publish
-from dialectic.storage.base import FileStore
+from dialectic.storage.file_store import FileStore
 from tests.database.job_table import AdminConnection, build_job, insert_jobs, working
 from tests.database.running_worker import RunningSession, finish
 from tests.waiting import PATIENCE_S, until

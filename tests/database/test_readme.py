@@ -16,7 +16,7 @@ from dialectic.errors import NotFound, StorageUnavailable
 from dialectic.pipeline.run import run_job
 from dialectic.publishing import publish
 from dialectic.storage.archive import open_archive
-from dialectic.storage.base import FileStore
+from dialectic.storage.file_store import FileStore
 from tests.database.job_table import AdminConnection, make_session, new_account, working
 from tests.database.running_worker import RunningSession
 from tests.waiting import until

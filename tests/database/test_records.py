@@ -41,7 +41,7 @@ from dialectic.publishing.publish import (
     publish_project,
     require_published,
 )
-from dialectic.storage.base import open_store
+from dialectic.storage.file_store import open_store
 from tests.problems import refusing
 
 Admin: TypeAlias = "asyncpg.Connection[asyncpg.Record]"

@@ -31,7 +31,7 @@ from dialectic.publishing import publish
 from dialectic.publishing.publish import publish_project
 from dialectic.publishing.snapshot import TRIES
 from dialectic.storage.archive import open_archive, write_archive
-from dialectic.storage.base import FileStore, open_store
+from dialectic.storage.file_store import FileStore, open_store
 from tests.database.full_project import MODELS, NAME, SLUG, Project, make_project
 from tests.problems import refusing
 

@@ -32,7 +32,7 @@ from dialectic.errors import (
 )
 from dialectic.pipeline.run import run_job
 from dialectic.publishing import publish
-from dialectic.storage.base import open_store
+from dialectic.storage.file_store import open_store
 from dialectic.worker.worker import RunJob, Worker
 from tests.database.job_table import (
     MODELS,

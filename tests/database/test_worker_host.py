@@ -30,7 +30,7 @@ from dialectic.errors import ExitCode
 from dialectic.processes.loader import load_process
 from dialectic.providers.base import OnText
 from dialectic.providers.catalog import Catalog
-from dialectic.providers.offline import CARDS, OfflineProvider
+from dialectic.providers.offline.provider import CARDS, OfflineProvider
 from tests.waiting import PATIENCE_S
 
 LIMIT_S = 0.1

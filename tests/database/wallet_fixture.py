@@ -10,8 +10,7 @@ from decimal import Decimal
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
-from dialectic.core.models.messages import UsageSource
-from dialectic.core.models.usage import Actual
+from dialectic.core.models.messages import Actual, UsageSource
 from dialectic.core.money.price import Rates
 from dialectic.db.pool import WORKER_ROLE, Connection, Database
 from dialectic.db.tables.records import Account, open_account

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dialectic.retrieval.minilm_embedder import MiniLMEmbedder
+from dialectic.retrieval.built_in import MiniLMEmbedder
 
 
 async def test_minilm_gives_the_same_unit_vectors_each_time_whatever_stands_beside() -> None:

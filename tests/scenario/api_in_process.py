@@ -16,7 +16,7 @@ import httpx2
 from fastapi import FastAPI
 from starlette.datastructures import State
 
-from dialectic.api.app import build_api, build_app
+from dialectic.api.app import PING_S, build_api, build_app
 from dialectic.app import accounts, sessions
 from dialectic.app.transaction import Tenant
 from dialectic.core.access import Scope
@@ -73,6 +73,8 @@ class Api:
     app: Any
     anna: ApiUser
     ben: ApiUser
+    # Where archives are on their way in and out.
+    drafts: Path
 
     def knock(self, **headers: str) -> httpx2.AsyncClient:
         """A client of nobody, with whatever headers."""
@@ -146,6 +148,7 @@ async def open_api(
     catalog: Catalog | None = None,
     *,
     patience_s: float = 30.0,
+    ping_s: float = PING_S,
     **settings: Any,
 ) -> AsyncIterator[Api]:
     """Open the API on a database, which may have been used before."""
@@ -157,8 +160,12 @@ async def open_api(
         open_hub(address) as hub,
     ):
         engine = build_engine(address, chosen, catalog, db)
-        app = build_app(engine, hub, listens_at="0.0.0.0", api=copy_api())
+        drafts = home / "drafts"
+        drafts.mkdir(parents=True, exist_ok=True)
+        app = build_app(
+            engine, hub, listens_at="0.0.0.0", api=copy_api(), drafts=drafts, ping_s=ping_s
+        )
         anna = await let_in(engine, app, f"anna {uuid4().hex}")
         ben = await let_in(engine, app, f"ben {uuid4().hex}")
         async with anna.client, ben.client:
-            yield Api(engine, replace(engine, db=worker_db), hub, app, anna, ben)
+            yield Api(engine, replace(engine, db=worker_db), hub, app, anna, ben, drafts)

@@ -16,7 +16,7 @@ from uuid import UUID
 import pytest
 
 from dialectic.cli.remote import open_remote_backend
-from dialectic.client import AsyncClient, Client, call, chats, projects
+from dialectic.client import AsyncClient, Client, account, call, projects
 from dialectic.client.events import LOSSES_MAX
 from dialectic.client.transport import read_streamed
 from dialectic.contract.base import Page
@@ -323,10 +323,45 @@ async def test_an_answer_whose_stream_is_lost_is_asked_for_again_just_as_it_was(
     assert (len(heard), len(keys), len(bodies)) == (2, 1, 1)
 
 
+async def test_a_question_whose_gateway_has_no_server_is_asked_again() -> None:
+    listening, heard = socket.create_server(("127.0.0.1", 0)), list[str]()
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    whole = build_reply("The Early Loaf.")
+    result = HEAD + b"event: reply\ndata: %s\n\n" % whole.model_dump_json().encode()
+    async with await answer_in_turn(listening, [GONE, result], heard), AsyncClient(url) as client:
+        assert [piece async for piece in client.chat("Name a bakery.", MODEL)] == [whole]
+
+    assert len({find_header(one, "idempotency-key") for one in heard}) == 1
+
+
+async def test_the_synchronous_client_gets_over_the_same_losses() -> None:
+    listening, heard = socket.create_server(("127.0.0.1", 0)), list[str]()
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    done = b"HTTP/1.1 204 Done\r\nConnection: close\r\n\r\n"
+    whole = build_reply("The Early Loaf.")
+    reply = HEAD + b"event: reply\ndata: %s\n\n" % whole.model_dump_json().encode()
+    cut = HEAD.replace(b"close\r\n", b"close\r\nContent-Length: 999\r\n") + b": still here\n\n"
+    answers = [b"", done, cut, reply, HEAD + b"retry: 1\n\n", *[HEAD] * (LOSSES_MAX + 1)]
+
+    def use() -> None:
+        with Client(url) as client:
+            client.mark_read(1)
+            assert list(client.chat("Name a bakery.", MODEL)) == [whole]
+            with refusing(ServerUnreachable, reason="streams_end", subject=url):
+                next(client.events())
+
+    async with await answer_in_turn(listening, answers, heard):
+        await asyncio.to_thread(use)
+
+    keys = [find_header(one, "idempotency-key") for one in heard]
+    assert (keys[0], keys[2]) == (keys[1], keys[3])
+    assert len(set(keys[:4])) == 2
+
+
 def test_a_question_that_was_answered_is_answered_again_without_being_asked(
     client: Client,
 ) -> None:
-    question = chats.ask("Name a bakery once.", MODEL, stream=True, key="one-bakery")
+    question = account.ask("Name a bakery once.", MODEL, stream=True, key="one-bakery")
     said = [client.send(replace(question, read=read_streamed)) for _ in range(2)]
 
     assert said[0] == said[1]

@@ -18,7 +18,7 @@ import dialectic
 from dialectic.app import contributions, sessions
 from dialectic.app.search import search_project
 from dialectic.app.transaction import Tenant
-from dialectic.core.documents.file_locations import ResourceKind
+from dialectic.core.documents.file_paths import ResourceKind
 from dialectic.core.job import PlanPayload, parse_payload
 from dialectic.core.run_request import Given
 from dialectic.ledger import audit

@@ -32,7 +32,7 @@ from dialectic.errors import ContextWindowError, DialecticError, ProviderTransie
 from dialectic.postgres import embedded
 from dialectic.providers.base import OnText
 from dialectic.providers.catalog import Catalog
-from dialectic.providers.offline import CARDS, OfflineProvider
+from dialectic.providers.offline.provider import CARDS, OfflineProvider
 from tests.scenario.test_run import PROMPT, Home, copy_home, read_project, without_ids
 from tests.scenario.whole_session import (
     ARCHITECT,

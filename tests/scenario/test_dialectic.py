@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dialectic.core.documents.file_locations import ResourceKind
+from dialectic.core.documents.file_paths import ResourceKind
 from dialectic.core.documents.front_matter import split_document
 from dialectic.core.process.definition import Stage as ProcessStage
 from dialectic.core.run_request import Given

@@ -17,9 +17,8 @@ import pytest
 from dialectic.app import quotes, sessions
 from dialectic.app.transaction import Tenant
 from dialectic.core.job import Job
-from dialectic.core.models.messages import UsageSource
+from dialectic.core.models.messages import Actual, UsageSource
 from dialectic.core.models.model import ModelCard
-from dialectic.core.models.usage import Actual
 from dialectic.core.money.price import Rates
 from dialectic.core.run_request import RunRequest
 from dialectic.db.pool import WORKER_ROLE, Connection, Database

@@ -28,7 +28,7 @@ from dialectic.core.run_request import RunRequest
 from dialectic.postgres import embedded
 from dialectic.processes.loader import load_process
 from dialectic.providers.catalog import Catalog
-from dialectic.providers.offline import CARDS
+from dialectic.providers.offline.provider import CARDS
 from tests.scenario.test_run import Home, copy_home
 from tests.scenario.whole_session import (
     ARCHITECT,
@@ -462,7 +462,7 @@ from dialectic.pipeline.call_estimate import Terms
 from dialectic.pipeline.estimate import Brief, build_quote
 from dialectic.core.process.reductions import shrink_process
 from dialectic.processes.loader import load_process
-from dialectic.providers.offline import CARDS
+from dialectic.providers.offline.provider import CARDS
 
 def ask(model, limit):
     card = replace(CARDS[0], name=model, input_credits_per_token=Decimal(3),

@@ -20,7 +20,7 @@ from dialectic.postgres import embedded
 from dialectic.providers.catalog import build_catalog
 from dialectic.publishing.publish import publish_project
 from dialectic.settings import Settings
-from dialectic.storage.base import open_store
+from dialectic.storage.file_store import open_store
 from tests.command_pool import CommandResult
 from tests.conftest import execute_as_superuser
 from tests.s3_server import BUCKET, KEY, S3Server, serving_objects

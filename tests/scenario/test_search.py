@@ -19,7 +19,7 @@ from dialectic.app.search import Hit, search_project
 from dialectic.app.transaction import Tenant
 from dialectic.cli.commands.projects import build_entry
 from dialectic.cli.main import cli
-from dialectic.core.documents.file_locations import ResourceKind
+from dialectic.core.documents.file_paths import ResourceKind
 from dialectic.core.run_request import Given, RunRequest
 from dialectic.db.pool import COLLISION_TRIES, Address
 from dialectic.db.tables.records import open_account

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from dialectic.cli.main import main
 from dialectic.core.documents.file_paths import build_path, parse_path
 from tests.command_pool import CommandResult
 from tests.problems import list_commands
@@ -464,36 +463,21 @@ def places(home: Home, tmp_path_factory: pytest.TempPathFactory) -> dict[str, st
 
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong_input_is_refused_with_what_is_wrong(
-    home: Home,
-    places: dict[str, str],
-    case: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    home: Home, places: dict[str, str], case: str
 ) -> None:
     words, code, keys = WRONG[case]
-    # In this process: starting another one takes longer than what it is told.
-    monkeypatch.setenv("DIALECTIC_HOME", str(home.path))
-    monkeypatch.setattr("sys.argv", ["dialectic", *(word.format(**places) for word in words)])
-    with pytest.raises(SystemExit) as left:
-        main()
-    said = capsys.readouterr().err
-    assert left.value.code == code, said
+    result = home.tell(*(word.format(**places) for word in words))
+    assert result.code == code, result.stderr
     for key in keys:
-        assert key in said
+        assert key in result.stderr
 
 
 def test_whoever_only_reads_may_be_as_short_as_they_like(
-    home: Home,
-    places: dict[str, str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    home: Home, places: dict[str, str]
 ) -> None:
-    monkeypatch.setenv("DIALECTIC_HOME", str(home.path))
-    monkeypatch.setattr("sys.argv", ["dialectic", "list", places["session"][:3]])
-    with pytest.raises(SystemExit) as left:
-        main()
-    assert left.value.code == 0
-    assert places["thesis"][:4] in capsys.readouterr().out
+    result = home.tell("list", places["session"][:3])
+    assert result.code == 0
+    assert places["thesis"][:4] in result.stdout
 
 
 @pytest.fixture(scope="module")

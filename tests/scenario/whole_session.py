@@ -32,7 +32,7 @@ from dialectic.processes.loader import load_process
 from dialectic.providers.base import OnText
 from dialectic.providers.catalog import Catalog, build_catalog
 from dialectic.settings import Settings
-from dialectic.storage.base import open_store
+from dialectic.storage.file_store import open_store
 from dialectic.storage.keys import is_part
 from dialectic.worker.worker import Worker
 from tests.databases import lend_database

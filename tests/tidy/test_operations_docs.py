@@ -10,7 +10,7 @@ import click
 import pytest
 import yaml
 
-from dialectic.api.metrics import Metrics
+from dialectic.api.health import Metrics
 from dialectic.cli.main import COMMANDS, cli
 from dialectic.core.models.endpoint import KEY_VARIABLES
 from dialectic.settings import KNOWN, PREFIX

@@ -166,7 +166,7 @@ def test_every_setting_says_what_it_is_for() -> None:
 def test_every_default_but_an_empty_one_is_a_value_one_could_have_set() -> None:
     for field in dataclasses.fields(Settings):
         if field.name in KNOWN and field.name != "home" and field.default not in ("", None):
-            assert field.metadata["parse"](field.default) == field.default, field.name
+            assert field.metadata["check"].read(field.default) == field.default, field.name
 
 
 # -- names -----------------------------------------------------------------------------------------

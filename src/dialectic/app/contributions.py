@@ -13,8 +13,12 @@ from uuid import UUID
 from dialectic.app.transaction import Transaction
 from dialectic.contract.contributions import Contribution, ContributionSummary
 from dialectic.core.documents.artifacts import extract_documents
-from dialectic.core.documents.file_locations import ContributionFile, Intermediate
-from dialectic.core.documents.file_paths import build_path, parse_path
+from dialectic.core.documents.file_paths import (
+    ContributionFile,
+    Intermediate,
+    build_path,
+    parse_path,
+)
 from dialectic.core.documents.front_matter import render_document, split_document
 from dialectic.core.job import derive_edition_job_id, parse_payload
 from dialectic.core.process.reductions import list_left_out

@@ -14,8 +14,7 @@ from dialectic.app.contributions import load as load_contribution
 from dialectic.app.transaction import Transaction
 from dialectic.contract.contributions import RATING_MAX, RATING_MIN
 from dialectic.contract.sessions import SavedFeedback
-from dialectic.core.documents.file_locations import UserFeedback
-from dialectic.core.documents.file_paths import build_path
+from dialectic.core.documents.file_paths import UserFeedback, build_path
 from dialectic.core.text import clean_text
 from dialectic.db.tables import records
 from dialectic.db.tables.records import SQL, NewResource

@@ -13,8 +13,7 @@ from uuid import UUID
 
 from dialectic.app.transaction import Transaction
 from dialectic.contract.projects import Project, ProjectSummary
-from dialectic.core.documents.file_locations import GeneralResource, InitialPrompt
-from dialectic.core.documents.file_paths import build_path
+from dialectic.core.documents.file_paths import GeneralResource, InitialPrompt, build_path
 from dialectic.core.models.model import ModelCard
 from dialectic.core.run_request import (
     Given,
@@ -29,9 +28,9 @@ from dialectic.core.slug import slugify_name
 from dialectic.core.text import clean_text
 from dialectic.db.tables import descriptions, records
 from dialectic.db.tables.records import SQL, NewResource, Owner, choose_slug
-from dialectic.errors import Conflict, NotFound, TooLarge, UsageError
+from dialectic.errors import Conflict, TooLarge, UsageError
 from dialectic.ledger import wallets
-from dialectic.publishing.deletion import delete_files, discard_files_in
+from dialectic.publishing.publish import delete_files, discard_files_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,12 +157,7 @@ def _build_given(given: Sequence[Given], slug: str, taken: set[str]) -> list[New
 
 async def load(tx: Transaction, project_id: UUID) -> dict[str, Any]:
     """Load a project, with its prompt and its domain."""
-    row = await tx.connection.fetchrow(SQL["load_project"], project_id)
-    if row is None:
-        raise NotFound(
-            f"Project {project_id} does not exist.", reason="no_project", subject=str(project_id)
-        )
-    return dict(row)
+    return dict(await records.load_project(tx.connection, project_id))
 
 
 async def change(

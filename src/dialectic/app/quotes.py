@@ -14,9 +14,8 @@ from uuid import UUID
 import asyncpg
 
 from dialectic.core.models.model import ModelCard
-from dialectic.core.money.output_statistics import OutputStatistics, Sample
 from dialectic.core.money.price import is_play
-from dialectic.core.money.quote import Amount, Forecast, Quote, add_up
+from dialectic.core.money.quote import Amount, Forecast, OutputStatistics, Quote, Sample, add_up
 from dialectic.core.process.definition import Process
 from dialectic.core.process.reductions import (
     decide_shrink,

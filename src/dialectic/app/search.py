@@ -15,8 +15,8 @@ from decimal import Decimal
 from typing import TypeAlias
 from uuid import UUID, uuid4
 
+from dialectic.core.models.messages import Counted, judge_usage
 from dialectic.core.models.model import ModelCard
-from dialectic.core.models.usage import Counted, judge_usage
 from dialectic.core.money.price import Rates, check_spend, decide_hold, is_play
 from dialectic.db.pool import Connection
 from dialectic.db.tables import memory
@@ -29,7 +29,7 @@ from dialectic.ledger.holds import Purpose
 from dialectic.limits.admission import Outcome, Report
 from dialectic.pipeline.call import attempt
 from dialectic.pipeline.reserve import DirectCaller, build_hold, reserve_fixed, resolve_open
-from dialectic.retrieval.base import Embedded, Embedder
+from dialectic.retrieval.embedders import Embedded, Embedder
 from dialectic.retrieval.index import Indexed, Pay, Source, prepare, split, store
 from dialectic.retrieval.search import Angle, build_queries, find
 

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dialectic.cli.terminal import say
-from dialectic.core.documents.file_locations import ResourceKind
+from dialectic.core.documents.file_paths import ResourceKind
 from dialectic.core.run_request import Given
 from dialectic.errors import UsageError
-from dialectic.uploads.kinds import LIMITS, is_document
-from dialectic.uploads.read import Uploaded, read_upload
+from dialectic.uploads.read import LIMITS, Uploaded, is_document, read_upload
 
 # Limit for texts other than prompts; prompts have a setting.
 TEXT_BYTES_MAX = 10_000_000

@@ -16,7 +16,7 @@ from dialectic.contract.base import (
     RequestBody,
     ResponseBody,
 )
-from dialectic.core.documents.file_locations import ResourceKind
+from dialectic.core.documents.file_paths import ResourceKind
 
 RESOURCES_MAX = 50
 

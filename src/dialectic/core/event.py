@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from dialectic.core.strict_json import Json
+
 # The id that a client sends to get all stored events.
 FROM_THE_START = "0"
 
@@ -42,10 +44,10 @@ class Event:
     wire: bytes
 
     @property
-    def body(self) -> dict[str, Any]:
+    def body(self) -> Json:
         """The event's JSON, parsed from the wire format."""
         line = self.wire.rpartition(b"\ndata: ")[2]
-        body: dict[str, Any] = json.loads(line)
+        body: Json = json.loads(line)
         return body
 
 
@@ -60,7 +62,7 @@ def build_event(tenant_id: UUID, row: Mapping[str, Any]) -> Event:
     return Event(row["seq"], None if is_shared else row["user_id"], row["session_id"], wire)
 
 
-def build_body(row: Mapping[str, Any]) -> dict[str, Any]:
+def build_body(row: Mapping[str, Any]) -> Json:
     """Build an event's JSON; a notification includes its title, message and link."""
     body = {
         "id": row["seq"],

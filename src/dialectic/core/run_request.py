@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dialectic.core.documents.file_locations import ResourceKind
+from dialectic.core.documents.file_paths import ResourceKind
 from dialectic.core.process.definition import Process
 from dialectic.core.text import clean_text
 from dialectic.errors import TooLarge, UsageError

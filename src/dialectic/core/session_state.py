@@ -10,6 +10,8 @@ import enum
 from dataclasses import dataclass
 from typing import Any
 
+from dialectic.core.strict_json import Json
+
 
 class Phase(enum.StrEnum):
     """Where a session is within its stage; the comments of the SQL type explain each."""
@@ -69,7 +71,7 @@ class SessionState:
         return is_last or self.phase is Phase.ITERATION_COMPLETE
 
 
-def show_status(row: Any) -> dict[str, Any]:
+def show_status(row: Any) -> Json:
     """Build a record from a row of dialectic_sessions, with the status in place of the phase."""
     status = SessionState.from_row(row).status
     return dict(

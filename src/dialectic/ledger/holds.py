@@ -19,7 +19,7 @@ from uuid import UUID
 
 import asyncpg
 
-from dialectic.core.models.usage import Actual
+from dialectic.core.models.messages import Actual
 from dialectic.core.money.price import (
     Funds,
     Rates,

@@ -12,19 +12,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 from uuid import UUID, uuid5
 
-from dialectic.core.documents.file_locations import (
-    About,
+from dialectic.core.documents.file_paths import (
     ContributionName,
-    From,
-    Plain,
-    Reducing,
     Relation,
     StageFolder,
 )
-from dialectic.core.documents.manifest import Entry
-from dialectic.core.documents.prompts import build_label, order_for_reader, tell_apart
+from dialectic.core.documents.prompts import Entry, build_label, order_for_reader, tell_apart
 from dialectic.core.documents.stitching import Chunk
-from dialectic.core.job import ExecutePayload, Job, Naming, PlanPayload, TurnPayload
+from dialectic.core.job import ExecutePayload, Job, PlanPayload, TurnPayload
 from dialectic.core.models.messages import FinishReason
 from dialectic.core.process.definition import (
     Compressor,
@@ -142,12 +137,12 @@ class Material:
 def gather(context: JobContext, job: Job, payload: PlanPayload | ExecutePayload) -> Material:
     """Gather the material of one turn."""
     stage = context.process.load_stage(job.stage_slug)
-    relation: Relation = Plain()
+    relation = Relation()
     if isinstance(payload, PlanPayload):
         rank, origin, source_group, target = 1, payload.model_index, None, None
         is_intermediate, compressor = False, stage.compressor
     else:
-        relation = _relate(payload.naming)
+        relation = payload.naming
         rank, origin = payload.rank, payload.origin
         source_group, target = payload.source_group, payload.target_contribution_id
         step = stage.load_step(payload.step_name)
@@ -346,18 +341,6 @@ def _say(context: JobContext, row: dict[str, Any]) -> str:
 
 
 # -- names and marks ------------------------------------------------------------------------------
-
-
-def _relate(naming: Naming) -> Relation:
-    match naming.kind:
-        case "about":
-            return About(naming.sources[0])
-        case "from":
-            return From(naming.sources)
-        case "reducing":
-            return Reducing(naming.sources[0])
-        case "plain":
-            return Plain()
 
 
 def _flag(context: JobContext, payload: PlanPayload | ExecutePayload) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from uuid import UUID
 
 import asyncpg
 
-from dialectic.core.documents.file_locations import ResourceKind, StageFolder
+from dialectic.core.documents.file_paths import ResourceKind, StageFolder
 from dialectic.core.documents.stitching import Chunk
 from dialectic.core.job import (
     AnyPayload,

@@ -15,9 +15,8 @@ from decimal import Decimal
 from uuid import UUID
 
 from dialectic.core.job import Job
-from dialectic.core.models.messages import Reply, Request, UsageSource
+from dialectic.core.models.messages import Actual, Counted, Reply, Request, UsageSource, judge_usage
 from dialectic.core.models.model import ModelCard
-from dialectic.core.models.usage import Actual, Counted, judge_usage
 from dialectic.core.money.price import (
     USEFUL_OUTPUT_TOKENS,
     Funds,

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from uuid import UUID
 
 from dialectic.core.documents.artifacts import extract_documents, list_sections, raise_headings
-from dialectic.core.documents.file_locations import (
+from dialectic.core.documents.file_paths import (
     ChunkFile,
     ContributionFile,
     ContributionName,
@@ -23,10 +23,10 @@ from dialectic.core.documents.file_locations import (
     StageFolder,
     WorkItem,
     WorkStatus,
+    build_path,
 )
-from dialectic.core.documents.file_paths import build_path
 from dialectic.core.documents.front_matter import render_document
-from dialectic.core.documents.manifest import Manifest
+from dialectic.core.documents.prompts import Manifest
 from dialectic.core.documents.stitching import Chunk, sum_usage
 from dialectic.core.job import ExecutePayload, Job, derive_chunk_id, derive_contribution_id
 from dialectic.core.models.messages import Request

@@ -17,6 +17,7 @@ from typing import Any
 
 from dialectic.atomic_write import replacing
 from dialectic.core.models.model import ModelCard
+from dialectic.core.strict_json import JsonObject
 from dialectic.errors import ConfigurationError
 from dialectic.providers.base import ListedModel
 from dialectic.providers.catalog import Catalog, Entry, Origin
@@ -141,9 +142,9 @@ def build_snippet(row: Row) -> str:
     )
 
 
-def describe_row(row: Row) -> dict[str, Any]:
+def describe_row(row: Row) -> JsonObject:
     """Describe a model, for programs."""
-    described: dict[str, Any] = {
+    described = {
         "name": row.name,
         "state": row.state.name.lower(),
         "is_usable": row.state in (State.USABLE, State.NO_LONGER_LISTED),

@@ -1,9 +1,9 @@
-"""Write files from their rows into storage.
+"""Write files from their rows into storage, and delete the files of deleted projects from it.
 
-Writing the same bytes twice is harmless, so any worker may finish what another one began. Knows
-nothing of the content, except for the two files that describe a project, `project_readme.md` and
-`project_settings.json`. They are built from the project's rows. The end of a stage makes them due,
-in its own commit: their rows then hold a ticket instead of bytes, and this module builds the bytes.
+Both are idempotent, so any worker may finish what another one began. Knows nothing of the content,
+except for the two files that describe a project, `project_readme.md` and `project_settings.json`.
+They are built from the project's rows. The end of a stage makes them due, in its own commit: their
+rows then hold a ticket instead of bytes, and this module builds the bytes.
 """
 
 from __future__ import annotations
@@ -12,15 +12,21 @@ import asyncio
 import contextlib
 import functools
 import logging
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import timedelta
 from uuid import UUID
 
 from dialectic.core.documents.readme import build_readme
-from dialectic.core.transfer.bundle_format import is_description, readme_path, settings_path
+from dialectic.core.transfer.bundle_format import (
+    is_description,
+    list_archives,
+    readme_path,
+    settings_path,
+)
 from dialectic.core.transfer.rows import ContentIn
 from dialectic.db.pool import Connection
-from dialectic.db.tables import descriptions
+from dialectic.db.tables import descriptions, discards
 from dialectic.db.tables.records import SQL, File
 from dialectic.engine import Engine
 from dialectic.errors import DialecticError, NotFound, Remedy, RemedyAction, StorageUnavailable
@@ -35,6 +41,9 @@ LEFT_BEHIND_AFTER = timedelta(seconds=5)
 AT_ONCE = 8
 WRITE_TIMEOUT_S = 10.0
 AGAIN_AFTER = timedelta(seconds=15)
+# How many files are deleted concurrently, and the timeout of one.
+DELETIONS_AT_ONCE = 20
+DELETE_TIMEOUT_S = 10.0
 
 
 async def publish_files(
@@ -241,3 +250,72 @@ async def _build_descriptions(engine: Engine, tenant_id: UUID, project_id: UUID)
         File(readme_path(slug), readme.encode(), "text/markdown"),
         File(settings_path(slug), await asyncio.to_thread(rows.as_bytes), "application/json"),
     ]
+
+
+# -- deleted projects ------------------------------------------------------------------------------
+
+
+async def discard_files_in(connection: Connection, project_id: UUID, slug: str) -> list[str]:
+    """Record the files of a project in the transaction that deletes it; return their paths.
+
+    The caller may delete them after its commit; any worker deletes the rest a little later.
+    """
+    return await discards.discard_files(
+        connection,
+        project_id,
+        list_archives(slug),
+        due_after=LEFT_BEHIND_AFTER,
+        # A worker that writes a file holds it exclusively for this long.
+        settled_after=AGAIN_AFTER,
+    )
+
+
+async def delete_files(
+    engine: Engine,
+    tenant_id: UUID,
+    paths: Sequence[str],
+    *,
+    delete_timeout_s: float = DELETE_TIMEOUT_S,
+) -> int:
+    """Delete files of deleted projects; return how many are finally deleted.
+
+    Files that cannot be deleted stay recorded and are retried.
+    """
+    done = 0
+    for first in range(0, len(paths), DELETIONS_AT_ONCE):
+        some = paths[first : first + DELETIONS_AT_ONCE]
+        gone = await asyncio.gather(
+            *(_delete(engine, f"{tenant_id}/{path}", delete_timeout_s) for path in some)
+        )
+        deleted = [path for path, is_gone in zip(some, gone, strict=True) if is_gone]
+        forget = functools.partial(discards.forget_files, paths=deleted)
+        done += await engine.db.transact(tenant_id, forget)
+    return done
+
+
+async def _delete(engine: Engine, key: str, timeout_s: float) -> bool:
+    """Delete one file within the timeout; return whether it is deleted."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            await engine.files.delete(key)
+    except (StorageUnavailable, TimeoutError) as error:
+        # The message may name the file and so the project: user text stays out of logs.
+        logger.warning("could not delete a file of a deleted project yet: %s", type(error).__name__)
+        return False
+    return True
+
+
+async def delete_left_behind(engine: Engine, *, delete_timeout_s: float = DELETE_TIMEOUT_S) -> int:
+    """Delete the remaining files of deleted projects, for all tenants; return how many files."""
+    done = 0
+    while True:
+        taken = await discards.take_files(
+            engine.db, again_after=AGAIN_AFTER, limit=DELETIONS_AT_ONCE
+        )
+        of_tenants: dict[UUID, list[str]] = defaultdict(list)
+        for tenant_id, path in taken:
+            of_tenants[tenant_id].append(path)
+        for tenant_id, paths in of_tenants.items():
+            done += await delete_files(engine, tenant_id, paths, delete_timeout_s=delete_timeout_s)
+        if len(taken) < DELETIONS_AT_ONCE:
+            return done

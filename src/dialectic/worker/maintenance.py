@@ -25,8 +25,7 @@ from dialectic.db.pool import (
 from dialectic.db.tables import notifications
 from dialectic.engine import Engine
 from dialectic.errors import DialecticError
-from dialectic.publishing.deletion import delete_left_behind
-from dialectic.publishing.publish import publish_left_behind
+from dialectic.publishing.publish import delete_left_behind, publish_left_behind
 
 logger = logging.getLogger(__name__)
 

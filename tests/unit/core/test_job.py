@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dialectic.core.documents.file_paths import Relation
 from dialectic.core.job import (
     ExecutePayload,
     Input,
     Job,
-    Naming,
     PlanPayload,
     derive_child_job_id,
     derive_contribution_id,
@@ -77,7 +77,7 @@ def test_an_execute_payload_is_told_from_a_plan_by_its_type_alone() -> None:
     payload = parse_payload(EXECUTE)
     assert isinstance(payload, ExecutePayload)
     assert payload.inputs == (Input(contribution_id=SOURCE_ID, rule=0),)
-    assert payload.naming == Naming(kind="about", sources=("offline-builder",))
+    assert payload.naming == Relation("about", ("offline-builder",))
     assert parse_payload(payload.model_dump(mode="json")) == payload
 
 

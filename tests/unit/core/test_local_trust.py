@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.core.local_trust import (
+from dialectic.core.access import (
     FORWARDING_HEADERS,
     SECURE_COOKIE,
     Access,

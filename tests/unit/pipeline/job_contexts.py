@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID, uuid5
 
-from dialectic.core.job import ExecutePayload, Input, Job, Naming, PlanPayload
+from dialectic.core.documents.file_paths import Relation
+from dialectic.core.job import ExecutePayload, Input, Job, PlanPayload
 from dialectic.core.process.definition import Process
 from dialectic.pipeline.load import JobContext, Text
 from dialectic.pipeline.outline import build_outline
@@ -151,7 +152,7 @@ def build_critique(author: int, text: Text) -> ExecutePayload:
         origin=text.origin,
         source_group=text.id,
         target_contribution_id=text.id,
-        naming=Naming(kind="about", sources=("offline-skeptic",)),
+        naming=Relation("about", ("offline-skeptic",)),
     )
 
 

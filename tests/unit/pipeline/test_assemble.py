@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.core.documents.file_locations import ContributionName, StageFolder
+from dialectic.core.documents.file_paths import ContributionName, StageFolder
 from dialectic.core.documents.prompts import build_block
 from dialectic.core.documents.stitching import Chunk, describe_end
 from dialectic.core.job import PlanPayload

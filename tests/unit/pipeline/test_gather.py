@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.core.documents.file_locations import About, ContributionName, Plain
+from dialectic.core.documents.file_paths import ContributionName, Relation
 from dialectic.errors import PlanError
 from dialectic.pipeline.assemble import compose_prompt
 from dialectic.pipeline.gather import SELF_CRITIQUE, gather, gather_stage_words
@@ -39,7 +39,7 @@ def test_the_first_stage_reads_the_request_alone() -> None:
     assert material.words.inputs == ()
     assert material.words.request.text == "Bread."
     assert material.system == "You write."
-    assert material.name == ContributionName("offline-architect", 1, "thesis", Plain())
+    assert material.name == ContributionName("offline-architect", 1, "thesis", Relation())
     assert material.folder.stage == "thesis"
 
 
@@ -55,7 +55,7 @@ def test_a_turn_reads_its_own_inputs_though_more_is_on_the_table(author: int, te
     is_own = author == text.model_index
     assert material.flags == ((SELF_CRITIQUE,) if is_own else ())
     assert material.target_contribution_id == material.source_group == text.id
-    assert material.name.relation == About("offline-skeptic")
+    assert material.name.relation == Relation("about", ("offline-skeptic",))
 
 
 def test_a_stage_without_steps_reads_all_that_its_rules_ask_for_and_no_other_type() -> None:

@@ -10,18 +10,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dialectic.core.documents.file_locations import (
-    About,
+from dialectic.core.documents.file_paths import (
     ContributionName,
-    From,
     Intermediate,
-    Plain,
-    Reducing,
-    Relation,
     StageFolder,
+    build_path,
 )
-from dialectic.core.documents.file_paths import build_path
-from dialectic.core.job import Naming
 from dialectic.core.process.definition import Process
 from dialectic.core.slug import slugify_name
 from dialectic.errors import Fate, PlanError
@@ -207,18 +201,6 @@ def test_a_model_that_failed_leaves_the_others_to_go_on() -> None:
 # Names and ids ----------------------------------------------------------------------------------
 
 
-def build_relation(naming: Naming) -> Relation:
-    match naming.kind:
-        case "plain":
-            return Plain()
-        case "about":
-            return About(*naming.sources)
-        case "from":
-            return From(naming.sources)
-        case "reducing":
-            return Reducing(*naming.sources)
-
-
 def list_paths(played: PlayedSession) -> list[str]:
     """The path of every planned document, by its payload alone."""
     return [
@@ -229,7 +211,7 @@ def list_paths(played: PlayedSession) -> list[str]:
                     slugify_name(child.payload.model_name, fallback="model"),
                     child.payload.ordinal,
                     child.payload.output_type,
-                    build_relation(child.payload.naming),
+                    child.payload.naming,
                 ),
             )
         )

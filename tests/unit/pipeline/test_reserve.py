@@ -5,8 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from uuid import UUID
 
-from dialectic.core.models.messages import UsageSource
-from dialectic.core.models.usage import Actual
+from dialectic.core.models.messages import Actual, UsageSource
 from dialectic.core.money.price import Rates
 from dialectic.errors import (
     DatabaseFull,

@@ -22,7 +22,7 @@ from dialectic.providers.catalog import (
     choose_default_models,
     load_shipped,
 )
-from dialectic.providers.offline import CARDS, OfflineProvider
+from dialectic.providers.offline.provider import CARDS, OfflineProvider
 from dialectic.settings import Settings
 from tests.problems import check_error, refusing
 

@@ -16,7 +16,7 @@ from dialectic.core.models.messages import FinishReason, Message, Reply, Request
 from dialectic.core.models.model import ModelCard
 from dialectic.errors import ContextWindowError, Fate, ProviderRejected
 from dialectic.providers.base import Provider
-from dialectic.providers.offline import CARDS, OfflineProvider, seeded_latency
+from dialectic.providers.offline.provider import CARDS, OfflineProvider, seeded_latency
 from dialectic.tokens.counting import count_request_tokens
 from tests.cases import each_case
 from tests.problems import refusing

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dialectic.core.documents.artifacts import extract_documents, list_sections
 from dialectic.core.documents.prompts import build_block
-from dialectic.providers.offline import CARDS
+from dialectic.providers.offline.provider import CARDS
 from tests.cases import each_case
 from tests.properties import examples
 from tests.unit.providers.standard_calls import (

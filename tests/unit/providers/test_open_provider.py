@@ -16,7 +16,7 @@ from dialectic.core.models.model import ModelCard
 from dialectic.errors import ConfigurationError
 from dialectic.providers import google, openai
 from dialectic.providers.catalog import open_provider
-from dialectic.providers.errors import QUOTED_CHARS_MAX, RAW_CHARS_MAX
+from dialectic.providers.error_taxonomy import QUOTED_CHARS_MAX, RAW_CHARS_MAX
 from dialectic.providers.exchange import AFTERWARDS_S, REASONING_FIRST_BYTE_S, Caps, build_sending
 from dialectic.providers.response import RECORD_CHARS_MAX, TEXT_CHARS_MAX
 from tests.cases import each_case

@@ -8,8 +8,8 @@ import pytest
 
 from dialectic.errors import ConfigurationError, KeyMissing
 from dialectic.providers.catalog import Catalog, build_catalog
+from dialectic.retrieval.built_in import StaticEmbedder
 from dialectic.retrieval.embedders import PIECE_TOKENS_MAX, Embedders, RemoteEmbedder, open_embedder
-from dialectic.retrieval.static_embedder import StaticEmbedder
 from dialectic.settings import Settings
 from tests.problems import check_error, refusing
 
@@ -47,13 +47,11 @@ def refusal(home: Path, name: str) -> ConfigurationError:
     return caught.value
 
 
-async def test_an_embedder_is_opened_once_and_only_when_asked_for(tmp_path: Path) -> None:
+def test_an_embedder_is_opened_once_and_only_when_asked_for(tmp_path: Path) -> None:
     embedders, catalog = Embedders(), build(tmp_path)
     first = embedders.load("builtin/static", catalog)
     assert isinstance(first, StaticEmbedder)
     assert embedders.load("builtin/static", catalog) is first
-    await embedders.close()
-    assert embedders.load("builtin/static", catalog) is not first
 
 
 def test_a_model_of_an_endpoint_is_opened_with_its_limits(tmp_path: Path) -> None:

@@ -9,15 +9,20 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dialectic.retrieval import scoring
-from dialectic.retrieval.base import Piece
-from dialectic.retrieval.extract import Extract, count_floor_tokens, extract
+from dialectic.retrieval.extract import (
+    ASIDE_CHARS,
+    Extract,
+    _remembered,
+    count_floor_tokens,
+    extract,
+)
+from dialectic.retrieval.pieces import Piece
 from dialectic.tokens.counting import get_batch_counter, get_counter
 from tests.cases import each_case
 from tests.properties import examples
 
 if TYPE_CHECKING:
-    from dialectic.retrieval.base import Matrix
+    from dialectic.retrieval.embedders import Matrix
 
 count = get_counter("o200k_base")
 PIECE_CHARS = 300
@@ -232,9 +237,9 @@ def test_passages_counted_all_at_once_beside_other_work_are_the_same_choice() ->
     text = "\n\n".join(
         f"## Part {n}\n\n{GENERAL}Valve {n * 37} leaks.\n\n{code}" for n in range(90)
     )
-    assert len(text) > scoring.ASIDE_CHARS
+    assert len(text) > ASIDE_CHARS
     singly = load_extract(text, 900)
-    scoring._remembered.cache_clear()
+    _remembered.cache_clear()
     at_once = shorten(text, 900, is_at_once=True)
     assert at_once == singly
     assert not singly.is_whole

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialectic.errors import InvalidUpload
-from dialectic.uploads.kinds import UploadKind, decide_kind, decode_text, is_document
+from dialectic.uploads.read import UploadKind, decide_kind, decode_text, is_document
 from tests.cases import each_case
 from tests.problems import refusing
 

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
 
-from dialectic.api.dependencies import Reading, RequestContext
-from dialectic.api.pagination import Paging, list_numbered, list_whole
+from dialectic.api.dependencies import Reading
+from dialectic.api.pagination import Listing, list_whole
 from dialectic.api.routes.sessions import SessionId
 from dialectic.app import accounts
 from dialectic.contract.accounts import (
@@ -37,7 +37,7 @@ router = APIRouter(tags=["account"])
 @router.get("/me")
 async def get_me(context: Reading) -> Me:
     """Show your user, your tenant and the scopes of your token."""
-    caller, account = context.visitor.caller, context.account
+    caller, account = context.caller, context.account
     tenants = await accounts.list_tenants(context.engine.db, caller)
     return Me(
         user_id=account.user_id,
@@ -71,14 +71,14 @@ def _build_money(balance: int, held: int, available: int) -> Money:
 
 
 @router.get("/wallet/transactions")
-async def list_transactions(context: Reading, paging: Paging) -> Page[Transaction]:
+async def list_transactions(listing: Listing) -> Page[Transaction]:
     """List your wallet's transactions, newest first."""
-    wallet_id = context.account.wallet_id
+    wallet_id = listing.context.account.wallet_id
 
     async def fetch(connection: Connection, before: int | None, limit: int) -> lists.Rows:
         return await lists.list_transactions(connection, wallet_id, before=before, limit=limit)
 
-    return await list_numbered(context, "wallet", paging, fetch, _build_transaction)
+    return await listing.numbered_page("wallet", fetch, _build_transaction)
 
 
 def _build_transaction(row: dict[str, Any]) -> Transaction:
@@ -102,7 +102,7 @@ async def list_costs(session_id: SessionId, context: Reading) -> Page[Cost]:
         await records.load_session(connection, session_id)
         return await audit.report_costs(connection, session_id)
 
-    return list_whole([_build_cost(cost) for cost in await context.transact(work)])
+    return list_whole(map(_build_cost, await context.transact(work)))
 
 
 def _build_cost(cost: audit.Cost) -> Cost:
@@ -121,14 +121,14 @@ async def list_models(context: Reading) -> Page[Model]:
     """List the known models, their prices, and what is missing to use them."""
     engine = context.engine
     rows = build_listing(engine.catalog, load_cached_models(engine.settings.home))
-    return list_whole([Model(**describe_row(row)) for row in rows])
+    return list_whole(Model.model_validate(describe_row(row)) for row in rows)
 
 
 @router.get("/processes")
 async def list_processes(context: Reading) -> Page[ProcessSummary]:
     """List the processes that a session can run."""
     listed = find_processes(context.engine.settings.own_processes)
-    return list_whole([_describe(one) for one in listed])
+    return list_whole(map(_describe, listed))
 
 
 def _describe(one: Listed) -> ProcessSummary:
@@ -161,10 +161,6 @@ async def get_process(
     name: Annotated[Slug, Path(description="The name of a process.")], context: Reading
 ) -> ProcessDetail:
     """Show a process: its stages, steps and prompts."""
-    return _build_process(context, name)
-
-
-def _build_process(context: RequestContext, name: str) -> ProcessDetail:
     own = context.engine.settings.own_processes
     process = load_named(name, own=own)
     return ProcessDetail(

@@ -23,8 +23,8 @@ from dialectic.api.dependencies import (
     build_replay_header,
     build_response,
 )
-from dialectic.api.openapi import more_problems
-from dialectic.api.pagination import Paging, list_page
+from dialectic.api.openapi import describe_response, more_problems
+from dialectic.api.pagination import Listing
 from dialectic.api.problems import build_problem
 from dialectic.app import chat, projects
 from dialectic.app.idempotency import LongRequests
@@ -49,19 +49,14 @@ from dialectic.errors import DialecticError, NotFound, UsageError
 router = APIRouter(tags=["chat"])
 ChatId = Annotated[UUID, Path(description="The id of a chat.")]
 EVENTS = "text/event-stream"
-PING_S = 15.0
-STILL_HERE = b": still here\n\n"
+KEEP_ALIVE = b": still here\n\n"
 # Tells proxies to forward each event at once.
 UNBUFFERED = {"X-Accel-Buffering": "no"}
-STREAMED: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": (
-            "The reply. With `stream`, server-sent events: `delta` {text} for each piece, then "
-            "`reply` with the whole record, or `problem`."
-        ),
-        "content": {EVENTS: {"schema": {"type": "string"}}},
-    }
-}
+STREAMED = describe_response(
+    EVENTS,
+    "The reply. With `stream`, server-sent events: `delta` {text} for each piece, then `reply` "
+    "with the whole record, or `problem`.",
+)
 
 
 def build_reply(reply: chat.Reply) -> ChatReply:
@@ -104,12 +99,12 @@ def build_message(row: dict[str, Any]) -> ChatMessage:
 
 
 @router.post("/chat", response_model=ChatReply, responses={**STREAMED, **more_problems(402, 502)})
-async def send_message(body: ChatRequest, act: Spending, request: Request) -> Response:
+async def send_message(body: ChatRequest, write: Spending, request: Request) -> Response:
     """Send a message to one model.
 
     This is one call, or with `continue_until_complete` as many as a long reply takes.
     """
-    system = await _load_system(act, body)
+    system = await _load_system(write, body)
     pieces: asyncio.Queue[str | None] = asyncio.Queue()
 
     async def work(effect_id: UUID) -> StoredResponse:
@@ -123,21 +118,21 @@ async def send_message(body: ChatRequest, act: Spending, request: Request) -> Re
             replaces_id=body.rewind_from_message_id,
             id=effect_id,
         )
-        reply = await chat.send(act.engine, act.account, question, pieces.put_nowait)
+        reply = await chat.send(write.engine, write.account, question, pieces.put_nowait)
         return StoredResponse(200, build_reply(reply).model_dump_json().encode())
 
-    undertakings: LongRequests = request.app.state.undertakings
-    asked = undertakings.run(act.context.visitor.caller, act.key, act.fingerprint, work)
+    long_requests: LongRequests = request.app.state.long_requests
+    asked = long_requests.run(write.caller, write.key, write.fingerprint, work)
     if not body.stream:
         return build_response(await asked)
     return await _stream(request, asked, pieces)
 
 
-async def _load_system(act: WriteRequest, body: ChatRequest) -> str:
+async def _load_system(write: WriteRequest, body: ChatRequest) -> str:
     prompt_id = body.system_prompt_id
     if prompt_id is None:
         return body.system_instruction
-    return await act.context.transact(lambda c: chats.load_system_prompt(c, prompt_id))
+    return await write.transact(lambda c: chats.load_system_prompt(c, prompt_id))
 
 
 async def _stream(
@@ -145,7 +140,7 @@ async def _stream(
 ) -> Response:
     """Respond with events; a failure before the first event becomes a plain problem response.
 
-    A slow model must not look like a dead connection: after `PING_S` the stream starts with a
+    A slow model must not look like a dead connection: after a while the stream starts with a
     comment. A later failure is sent as a `problem` event.
     """
     asking = asyncio.ensure_future(asked)
@@ -156,30 +151,25 @@ async def _stream(
             done.exception()  # retrieved, so asyncio does not log it
 
     asking.add_done_callback(end)
-    waiting = asyncio.ensure_future(pieces.get())
-    await asyncio.wait({waiting}, timeout=PING_S)
+    waiting, headers = asyncio.ensure_future(pieces.get()), UNBUFFERED
+    await asyncio.wait({waiting}, timeout=request.app.state.ping_s)
     if waiting.done() and waiting.result() is None:
-        answer = await asking
-        headers = {**UNBUFFERED, **build_replay_header(answer)}
-        return StreamingResponse(
-            iter([_event("reply", answer.body)]), headers=headers, media_type=EVENTS
-        )
-    return StreamingResponse(
-        _tell(request, asking, pieces, waiting), headers=UNBUFFERED, media_type=EVENTS
-    )
+        headers = {**UNBUFFERED, **build_replay_header(await asking)}
+    told = _stream_reply(request, asking, pieces, waiting)
+    return StreamingResponse(told, headers=headers, media_type=EVENTS)
 
 
-async def _tell(
+async def _stream_reply(
     request: Request,
     asking: asyncio.Future[StoredResponse],
     pieces: asyncio.Queue[str | None],
     waiting: asyncio.Future[str | None],
 ) -> AsyncIterator[bytes]:
     if not waiting.done():
-        yield STILL_HERE
+        yield KEEP_ALIVE
     while True:
-        while not (await asyncio.wait({waiting}, timeout=PING_S))[0]:
-            yield STILL_HERE
+        while not (await asyncio.wait({waiting}, timeout=request.app.state.ping_s))[0]:
+            yield KEEP_ALIVE
         if (piece := waiting.result()) is None:
             break
         yield _event("delta", json.dumps({"text": piece}).encode())
@@ -199,9 +189,9 @@ def _event(name: str, data: bytes) -> bytes:
 
 
 @router.get("/chats")
-async def list_chats(context: Reading, paging: Paging) -> Page[ChatSummary]:
+async def list_chats(listing: Listing) -> Page[ChatSummary]:
     """List your chats, newest first."""
-    return await list_page(context, "chats", paging, lists.list_chats, ChatSummary.model_validate)
+    return await listing.page("chats", lists.list_chats, ChatSummary.model_validate)
 
 
 async def _load(tx: Transaction, chat_id: UUID) -> Chat:
@@ -224,7 +214,7 @@ async def get_chat(chat_id: ChatId, context: Reading) -> Chat:
 
 
 @router.patch("/chats/{chat_id}", response_model=Chat)
-async def change_chat(chat_id: ChatId, body: ChatChange, act: Writing) -> Response:
+async def change_chat(chat_id: ChatId, body: ChatChange, write: Writing) -> Response:
     """Rename a chat."""
 
     async def rename(tx: Transaction) -> Chat:
@@ -232,23 +222,23 @@ async def change_chat(chat_id: ChatId, body: ChatChange, act: Writing) -> Respon
         await chats.rename(tx.connection, chat_id, chat.check_title(body.title))
         return await _load(tx, chat_id)
 
-    return await act.answer(rename)
+    return await write.answer(rename)
 
 
 @router.delete("/chats/{chat_id}", status_code=204)
-async def delete_chat(chat_id: ChatId, act: Writing) -> Response:
+async def delete_chat(chat_id: ChatId, write: Writing) -> Response:
     """Delete a chat. Its wallet transactions are kept."""
 
     async def delete(tx: Transaction) -> None:
         await chats.load_chat(tx.connection, chat_id)
         await chats.delete(tx.connection, chat_id)
 
-    await act.context.run(delete)
+    await write.run(delete)
     return Response(status_code=204)
 
 
 @router.post("/chats/{chat_id}/rewind", response_model=Chat)
-async def rewind_chat(chat_id: ChatId, body: RewindRequest, act: Writing) -> Response:
+async def rewind_chat(chat_id: ChatId, body: RewindRequest, write: Writing) -> Response:
     """Remove a message and all later ones from the thread. They stay on record."""
 
     async def rewind(tx: Transaction) -> Chat:
@@ -257,11 +247,13 @@ async def rewind_chat(chat_id: ChatId, body: RewindRequest, act: Writing) -> Res
             raise NotFound(f"Message {body.message_id} is not in the thread of this chat.")
         return await _load(tx, chat_id)
 
-    return await act.answer(rewind)
+    return await write.answer(rewind)
 
 
 @router.post("/chats/{chat_id}/project", status_code=201, response_model=Project)
-async def make_project_of_chat(chat_id: ChatId, body: ChatProjectRequest, act: Writing) -> Response:
+async def make_project_of_chat(
+    chat_id: ChatId, body: ChatProjectRequest, write: Writing
+) -> Response:
     """Create a project whose prompt is the text of a chat."""
 
     async def create(tx: Transaction) -> Project:
@@ -275,7 +267,7 @@ async def make_project_of_chat(chat_id: ChatId, body: ChatProjectRequest, act: W
         project_id, _, _ = await projects.create_project(tx, new)
         return await projects.get(tx, project_id)
 
-    return await act.answer(create, status=201)
+    return await write.answer(create)
 
 
 def _choose(thread: list[dict[str, Any]], ids: list[UUID] | None) -> list[dict[str, Any]]:

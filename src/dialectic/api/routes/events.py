@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
@@ -10,19 +10,17 @@ from starlette.responses import StreamingResponse
 
 from dialectic.api.dependencies import Reading, Writing
 from dialectic.api.event_stream import NO_TOKEN, build_stream
-from dialectic.api.pagination import Paging, list_numbered
+from dialectic.api.openapi import describe_response
+from dialectic.api.pagination import Listing
 from dialectic.contract.accounts import Notification
 from dialectic.contract.base import Page
 from dialectic.db.pool import Connection
 from dialectic.db.tables import lists, notifications
 
 router = APIRouter(tags=["events"])
-STREAM: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "Events until the client or the server closes the connection.",
-        "content": {"text/event-stream": {"schema": {"type": "string"}}},
-    }
-}
+STREAM = describe_response(
+    "text/event-stream", "Events until the client or the server closes the connection."
+)
 ID_MAX = 2**63 - 1
 
 
@@ -45,19 +43,18 @@ Wanted = Annotated[tuple[UUID | None, str | None, str | None], Depends(_describe
 async def follow_events(request: Request, context: Reading, wanted: Wanted) -> Response:
     """Stream events, starting after the last one you received."""
     del wanted  # declared for OpenAPI; the stream reads it
-    hub, token_id = request.app.state.hub, context.visitor.caller.token_id or NO_TOKEN
+    hub, token_id = request.app.state.hub, context.caller.token_id or NO_TOKEN
     return build_stream(context.engine, hub, context.account, request, token_id=token_id)
 
 
 @router.get("/notifications")
 async def list_notifications(
-    context: Reading,
-    paging: Paging,
+    listing: Listing,
     *,
     unread: Annotated[bool, Query(description="Only unread messages.")] = False,
 ) -> Page[Notification]:
     """List the messages to you, newest first."""
-    user_id = context.account.user_id
+    user_id = listing.context.account.user_id
 
     async def fetch(connection: Connection, before: int | None, limit: int) -> lists.Rows:
         rows = await notifications.list_notifications(
@@ -65,14 +62,14 @@ async def list_notifications(
         )
         return [dict(row) for row in rows]
 
-    return await list_numbered(context, "notifications", paging, fetch, Notification.model_validate)
+    return await listing.numbered_page("notifications", fetch, Notification.model_validate)
 
 
 @router.post("/notifications/{notification_id}/read", status_code=204)
 async def read_notification(
-    notification_id: Annotated[int, Path(ge=0, le=ID_MAX)], act: Writing
+    notification_id: Annotated[int, Path(ge=0, le=ID_MAX)], write: Writing
 ) -> Response:
     """Mark a message as read. Repeating it changes nothing."""
-    user_id = act.account.user_id
-    await act.context.transact(lambda c: notifications.mark_read(c, user_id, notification_id))
+    user_id = write.account.user_id
+    await write.transact(lambda c: notifications.mark_read(c, user_id, notification_id))
     return Response(status_code=204)

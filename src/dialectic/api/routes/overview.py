@@ -13,12 +13,12 @@ from fastapi import APIRouter, Path, Query, Response
 from pydantic import TypeAdapter
 
 from dialectic.api.dependencies import Reading
+from dialectic.api.openapi import BYTES, describe_file
 from dialectic.api.pagination import list_whole
 from dialectic.api.routes.contributions import ContributionId
 from dialectic.api.routes.events import ID_MAX
 from dialectic.api.routes.projects import ProjectId, build_given
 from dialectic.api.routes.sessions import SessionId, build_ask
-from dialectic.api.routes.transfer import BYTES, describe_file
 from dialectic.app import contributions, projects, sessions, transfer
 from dialectic.app.quotes import SessionQuote, quote_session
 from dialectic.app.quotes import quote_run as find_quote

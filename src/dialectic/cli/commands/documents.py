@@ -13,7 +13,7 @@ import click
 from dialectic.cli.backend import Backend, run_with_backend
 from dialectic.cli.commands.sessions import show_list, show_session
 from dialectic.cli.terminal import echo_json, printable, say
-from dialectic.core.documents.manifest import describe_manifest
+from dialectic.core.documents.prompts import describe_manifest
 from dialectic.errors import DialecticError, ExitCode, NotFound, Remedy, RemedyAction, UsageError
 
 

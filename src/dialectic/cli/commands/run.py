@@ -15,7 +15,7 @@ from dialectic.cli.display.results import prepare_out, telling_unstarted, work_a
 from dialectic.cli.input import read_prompt, read_resource
 from dialectic.cli.options import name_command
 from dialectic.cli.terminal import count, echo_json, load_settings, run_async, say
-from dialectic.core.documents.file_locations import ResourceKind
+from dialectic.core.documents.file_paths import ResourceKind
 from dialectic.core.models.model import parse_model_list
 from dialectic.core.money.price import format_credits, parse_usd
 from dialectic.core.process.definition import SHRINK_MAX, Process

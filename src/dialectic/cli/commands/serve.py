@@ -15,7 +15,7 @@ from dialectic.app.accounts import load_owner
 from dialectic.cli.local import LocalBackend, open_local_backend
 from dialectic.cli.terminal import count, handling_signals, load_settings, run_async, say
 from dialectic.cli.worker_host import catching_signals, open_worker
-from dialectic.core.local_trust import check_opening, is_loopback
+from dialectic.core.access import check_opening, is_loopback
 from dialectic.db.tables.accounts import has_tokens
 from dialectic.engine import Engine, open_engine
 from dialectic.errors import ExitCode

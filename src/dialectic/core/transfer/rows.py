@@ -24,8 +24,9 @@ from pydantic import (
     field_validator,
 )
 
-from dialectic.core.documents.manifest import check_manifest
+from dialectic.core.documents.prompts import check_manifest
 from dialectic.core.session_state import Phase, SessionState
+from dialectic.core.strict_json import Json
 from dialectic.core.transfer.bundle_format import Several
 
 # Columns that belong to the installation.
@@ -33,7 +34,6 @@ OWNERS = frozenset({"tenant_id", "user_id"})
 # A file of the largest size has about this many, with each on a line of its own.
 VALUES_MAX = 2_000_000
 
-Json = dict[str, Any]
 RowT = TypeVar("RowT", bound="Row")
 
 

@@ -20,7 +20,8 @@ from dialectic.db.queries import load_queries
 from dialectic.errors import NotFound
 
 SQL = load_queries("lists")
-Rows: TypeAlias = list[dict[str, Any]]
+Row: TypeAlias = dict[str, Any]
+Rows: TypeAlias = list[Row]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ async def list_resources(connection: Connection, page: PageQuery, project_id: UU
     return _plain(await connection.fetch(SQL["list_resources"], *page.arguments, project_id))
 
 
-async def load_document(connection: Connection, document_id: UUID) -> dict[str, Any]:
+async def load_document(connection: Connection, document_id: UUID) -> Row:
     """Load a document or a resource with its text."""
     row = await connection.fetchrow(SQL["load_document"], document_id)
     if row is None:

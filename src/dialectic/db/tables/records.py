@@ -255,6 +255,16 @@ async def get_session_id(connection: Connection, text: str) -> UUID:
     return await get_id(connection, SESSION, text)
 
 
+async def load_project(connection: Connection, project_id: UUID) -> asyncpg.Record:
+    """Load a project, with its prompt and its domain."""
+    row = await connection.fetchrow(SQL["load_project"], project_id)
+    if row is None:
+        raise NotFound(
+            f"Project {project_id} does not exist.", reason="no_project", subject=str(project_id)
+        )
+    return row
+
+
 async def load_session(connection: Connection, session_id: UUID) -> asyncpg.Record:
     """Load a session with its project, process and models."""
     row = await connection.fetchrow(SQL["load_session"], session_id)

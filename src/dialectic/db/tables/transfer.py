@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from dialectic.core.process.definition import Process
+from dialectic.core.strict_json import Json
 from dialectic.core.text import clean_text
 from dialectic.core.transfer.row_conversion import Renaming, build_new_ids, rename_rows
 from dialectic.core.transfer.rows import (
     ChunkRow,
     ContributionRow,
-    Json,
     ProjectRows,
     Row,
     SessionRow,

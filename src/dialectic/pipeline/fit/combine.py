@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from uuid import UUID
 
-from dialectic.core.documents.file_locations import Combining, ContributionName
+from dialectic.core.documents.file_paths import ContributionName, Relation
 from dialectic.core.documents.prompts import build_block
 from dialectic.core.job import (
     COMBINED,
@@ -309,7 +309,7 @@ def gather_merge(context: JobContext, job: Job, payload: MergePayload) -> Materi
             model=slugify_name(payload.model_name, fallback="model"),
             n=payload.ordinal,
             contribution_type=payload.output_type,
-            relation=Combining(short_id(payload.combine_id)),
+            relation=Relation("combining", (short_id(payload.combine_id),)),
         ),
         system=SYSTEM,
         words=_gather_words(context, payload),

@@ -23,7 +23,7 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import TypeVar
 
-from dialectic.core.documents.manifest import Entry, Manifest
+from dialectic.core.documents.prompts import Entry, Manifest
 from dialectic.core.models.messages import Request
 from dialectic.core.models.model import ModelCard
 from dialectic.errors import ContextWindowError

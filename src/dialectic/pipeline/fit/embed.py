@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from dialectic.core.models.messages import Actual, Counted, judge_usage
 from dialectic.core.models.model import ModelCard
-from dialectic.core.models.usage import Actual, Counted, judge_usage
 from dialectic.core.money.price import Rates
 from dialectic.db.pool import Connection
 from dialectic.db.tables import compressions, memory
@@ -25,11 +25,11 @@ from dialectic.limits.admission import Outcome, Report
 from dialectic.pipeline.call import attempt
 from dialectic.pipeline.fit.shortener import Turn, claim_or_find, save_paid
 from dialectic.pipeline.reserve import build_hold
-from dialectic.retrieval.base import Embedded, Embedder, Piece
-from dialectic.retrieval.pieces import CUT_VERSION, build_reading, cut, cut_evenly
+from dialectic.retrieval.embedders import Embedded, Embedder
+from dialectic.retrieval.pieces import CUT_VERSION, Piece, build_reading, cut, cut_evenly
 
 if TYPE_CHECKING:
-    from dialectic.retrieval.base import Matrix
+    from dialectic.retrieval.embedders import Matrix
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from dialectic.core.documents.manifest import Entry
+from dialectic.core.documents.prompts import Entry
 from dialectic.core.models.model import ModelCard
 from dialectic.db.tables.memory import Match, Scope
 from dialectic.pipeline.assemble import Kind, Part
@@ -21,7 +21,7 @@ from dialectic.pipeline.fit.combine import measure_items
 from dialectic.pipeline.fit.embed import Library
 from dialectic.pipeline.fit.shortener import Cost, Replacement, Turn, build_purpose
 from dialectic.pipeline.gather import Item
-from dialectic.retrieval.base import Embedded
+from dialectic.retrieval.embedders import Embedded
 from dialectic.retrieval.index import Source, index, prepare, store
 from dialectic.retrieval.passages import MARK
 from dialectic.retrieval.pieces import build_reading
@@ -29,7 +29,7 @@ from dialectic.retrieval.search import Query, build_queries, find, order_for_rea
 from dialectic.tokens.counting import get_counter
 
 if TYPE_CHECKING:
-    from dialectic.retrieval.base import Matrix
+    from dialectic.retrieval.embedders import Matrix
 
 # The most passages to choose; each has up to a few hundred tokens.
 PASSAGES_MAX = 500

@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from dialectic.core.documents.manifest import Entry
-from dialectic.core.documents.prompts import build_block, render_template
+from dialectic.core.documents.prompts import Entry, build_block, render_template
 from dialectic.core.models.messages import FinishReason, Message, Request, Role
 from dialectic.core.models.model import ModelCard
 from dialectic.core.money.price import Rates, decide_hold, is_play

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 from uuid import UUID
 
-from dialectic.core.documents.manifest import Entry
+from dialectic.core.documents.prompts import Entry
 from dialectic.core.job import CombinePayload, Job
+from dialectic.core.models.messages import Actual
 from dialectic.core.models.model import ModelCard
-from dialectic.core.models.usage import Actual
 from dialectic.db.pool import Connection
 from dialectic.db.tables import jobs
 from dialectic.db.tables.compressions import Paid

@@ -20,8 +20,8 @@ from dialectic.api.middleware.body_limits import (
     JSON_VALUES_MAX,
     BodyLimitMiddleware,
     Limits,
-    Places,
     Upload,
+    UploadSlots,
 )
 from dialectic.core.access import Caller
 from dialectic.db.tables.records import Account
@@ -178,7 +178,7 @@ def find_refusal(place: AbstractContextManager[None]) -> type[DialecticError] | 
 def test_a_tenant_sends_some_files_at_a_time_and_all_together_some_more(
     sending: list[UUID], upload: Upload, tenant_id: UUID, refusal: type[DialecticError] | None
 ) -> None:
-    places = Places()
+    places = UploadSlots()
     with ExitStack() as under_way:
         for other in sending:
             under_way.enter_context(places.take(ARCHIVE, other))

@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from dialectic.api.metrics import Metrics
+from dialectic.api.health import Metrics
 from dialectic.api.middleware.logging import LoggingMiddleware
 from tests.problems import check_problem
 

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from dialectic.cli.commands.documents import _describe, _describe_chunk
-from dialectic.core.documents.manifest import Manifest
+from dialectic.core.documents.prompts import Manifest
 from tests.unit.core.documents.test_manifest import MANIFEST
 
 FITTED = Manifest(tokens_before=3_000, tokens_after=3_000, tokens_max=4_000)

@@ -13,7 +13,7 @@ from dialectic.core.models.messages import FinishReason, Reply, Usage, UsageSour
 from dialectic.providers.base import ListedModel
 from dialectic.providers.catalog import build_catalog
 from dialectic.providers.model_list import Row, State, build_listing, describe_row
-from dialectic.providers.offline import CARDS
+from dialectic.providers.offline.provider import CARDS
 from dialectic.settings import Settings
 from dialectic.tokens.counting import CountMethod, TokenCount
 from tests.cases import each_case
@@ -69,7 +69,7 @@ def test_a_described_model_survives_json_and_keeps_exact_prices(rows: list[Row])
     assert luna["facts_of"] == "2026-11-16"
     assert described["offline/skeptic"]["is_usable"] is True
     assert described["openai/next"]["is_usable"] is False
-    assert '[endpoints.openai.models."next"]' in described["openai/next"]["config"]
+    assert '[endpoints.openai.models."next"]' in str(described["openai/next"]["config"])
 
 
 def build_trial(text: str = "OK", counted: TokenCount | None = None) -> Trial:

@@ -10,15 +10,14 @@ import pytest
 
 from dialectic.app.quotes import list_smaller
 from dialectic.cli.display.quote import describe_forecast, draw_quote, format_time, show_quote
-from dialectic.core.money.output_statistics import OutputStatistics, Sample
 from dialectic.core.money.price import format_roughly
-from dialectic.core.money.quote import Amount, Forecast, Quote
+from dialectic.core.money.quote import Amount, Forecast, OutputStatistics, Quote, Sample
 from dialectic.core.process.definition import Process
 from dialectic.core.process.reductions import shrink_process
 from dialectic.pipeline.call_estimate import Terms
 from dialectic.pipeline.estimate import Brief, build_quote
 from dialectic.processes.loader import load_process
-from dialectic.providers.offline import CARDS
+from dialectic.providers.offline.provider import CARDS
 from tests.cases import each_case
 
 PEN = dataclasses.replace(

@@ -20,7 +20,7 @@ from dialectic.errors import Remedy, RemedyAction
 from dialectic.pipeline.call_estimate import Terms
 from dialectic.pipeline.estimate import Brief, build_quote
 from dialectic.processes.loader import load_process
-from dialectic.providers.offline import CARDS
+from dialectic.providers.offline.provider import CARDS
 from tests.cases import each_case
 from tests.problems import list_codes, list_commands
 

@@ -22,7 +22,7 @@ from dialectic.core.money.quote import (
     build_forecast,
     list_steps,
 )
-from dialectic.providers.offline import CARDS
+from dialectic.providers.offline.provider import CARDS
 from tests.cases import each_case
 
 CARD = CARDS[0]

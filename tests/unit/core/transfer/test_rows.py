@@ -13,16 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from dialectic.core.documents.file_locations import (
+from dialectic.core.documents.file_paths import (
     ChunkFile,
     ContributionFile,
     ContributionName,
     InitialPrompt,
     StageFolder,
+    build_path,
+    parse_path,
 )
-from dialectic.core.documents.file_paths import build_path, parse_path
 from dialectic.core.documents.front_matter import render_document
-from dialectic.core.documents.manifest import Entry, Manifest
+from dialectic.core.documents.prompts import Entry, Manifest
 from dialectic.core.documents.readme import build_readme
 from dialectic.core.session_state import Phase
 from dialectic.core.slug import short_id
@@ -30,7 +31,7 @@ from dialectic.core.transfer.row_conversion import (
     Renaming,
     build_new_ids,
     build_rows,
-    get_content,
+    decide_content_in,
     parse_rows,
     read_content,
     rename_rows,
@@ -303,14 +304,14 @@ def test_a_bundle_of_an_earlier_program_has_no_chunks() -> None:
 @given(st.text(), st.booleans())
 def test_a_text_that_stands_in_its_file_is_found_there(text: str, has_fields: bool) -> None:
     file = (render_document({"type": "thesis"}, text) if has_fields else text).encode()
-    where = get_content(file, hashlib.sha256(text.encode()).hexdigest())
+    where = decide_content_in(file, hashlib.sha256(text.encode()).hexdigest())
     assert where == ("body" if has_fields else "file")
     assert read_content(file, where) == text
 
 
 @pytest.mark.parametrize("data", [b"something else", b"\xff\xfe", b"---\n- [[[\n---\nbody"])
 def test_a_text_that_stands_nowhere_is_kept_in_the_row(data: bytes) -> None:
-    assert get_content(data, hashlib.sha256(b"the text").hexdigest()) == "row"
+    assert decide_content_in(data, hashlib.sha256(b"the text").hexdigest()) == "row"
 
 
 # -- what hangs in the air -------------------------------------------------------------------------

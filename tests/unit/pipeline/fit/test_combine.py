@@ -12,8 +12,7 @@ from uuid import UUID, uuid5
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.core.documents.file_locations import Combining, Intermediate
-from dialectic.core.documents.file_paths import build_path, parse_path
+from dialectic.core.documents.file_paths import Intermediate, Relation, build_path, parse_path
 from dialectic.core.documents.stitching import Chunk
 from dialectic.core.job import (
     COMBINED,
@@ -21,7 +20,6 @@ from dialectic.core.job import (
     Input,
     Labelled,
     MergePayload,
-    Naming,
     parse_payload,
 )
 from dialectic.core.models.messages import FinishReason, Usage, UsageSource
@@ -144,7 +142,7 @@ READER = ExecutePayload(
     origin=2,
     source_group=None,
     target_contribution_id=None,
-    naming=Naming(kind="plain"),
+    naming=Relation(),
 )
 
 
@@ -260,7 +258,7 @@ def test_what_it_makes_is_an_intermediate_of_its_stage_named_by_its_combine_job(
     assert path.endswith("/_work/offline-architect_combining_0badcafe_7_combined.md")
     place = parse_path(path)
     assert isinstance(place, Intermediate)
-    assert place.contribution.relation == Combining("0badcafe")
+    assert place.contribution.relation == Relation("combining", ("0badcafe",))
     assert [item.source_id for item in material.words.inputs] == [text.id for text in THESES]
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.core.documents.manifest import Entry
+from dialectic.core.documents.prompts import Entry
 from dialectic.core.models.messages import Role
 from dialectic.core.models.model import ModelCard
 from dialectic.errors import ContextWindowError, FundsError

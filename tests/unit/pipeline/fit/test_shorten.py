@@ -28,7 +28,7 @@ from dialectic.pipeline.fit.shorten import GAP, clip, trim
 from dialectic.pipeline.fit.shortener import build_purpose
 from dialectic.pipeline.gather import Item
 from dialectic.pipeline.reserve import Outlook, judge_outlook
-from dialectic.retrieval.base import Piece
+from dialectic.retrieval.pieces import Piece
 from tests.cases import each_case
 from tests.problems import refusing
 from tests.unit.pipeline.test_assemble import CARD, EVERYTHING, WORDS

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
-import threading
 from pathlib import Path
 from uuid import UUID, uuid4
 
 import pytest
 
 from dialectic.errors import StorageUnavailable
-from dialectic.storage.local import DiskStore
+from dialectic.storage.disk import DiskStore
 from tests.problems import refusing
 from tests.unit.storage.folder_listing import KEY, all_files, names_in
+from tests.unit.storage.held_draft import hold_draft, until_second_writer
 
 
 async def test_a_file_lies_under_its_key_and_nothing_lies_beside_it(
@@ -70,34 +69,6 @@ async def test_files_are_private_to_the_user_who_runs_the_program(
         assert path.stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.parametrize(
-    ("number", "reason"),
-    [
-        (errno.ENOSPC, "enospc"),
-        (errno.EDQUOT, "edquot"),
-        (errno.EROFS, "erofs"),
-        (errno.EACCES, "eacces"),
-        (errno.EIO, "eio"),
-    ],
-)
-async def test_a_disk_that_fails_is_named_with_a_remedy_and_the_old_file_stays(
-    store: DiskStore, root: Path, monkeypatch: pytest.MonkeyPatch, number: int, reason: str
-) -> None:
-    await store.write(KEY, b"old")
-
-    def fail(descriptor: int) -> None:
-        raise OSError(number, os.strerror(number))
-
-    with monkeypatch.context() as broken:
-        broken.setattr(os, "fsync", fail)
-        with refusing(StorageUnavailable, reason=reason, subject=str(root / KEY)) as caught:
-            await store.write(KEY, b"new")
-    assert str(root / KEY) in caught.value.message
-    assert os.strerror(number) in caught.value.message
-    assert await store.read(KEY) == b"old"
-    assert all_files(root) == [KEY]
-
-
 async def test_a_file_in_place_of_the_store_is_reported(tmp_path: Path) -> None:
     (tmp_path / "store").write_text("not a folder")
     store = DiskStore(tmp_path / "store")
@@ -114,59 +85,25 @@ async def test_a_folder_in_place_of_a_file_is_reported(store: DiskStore) -> None
     assert await store.list("") == ["tenant/a/x.md"]
 
 
-async def test_disks_are_waited_for_outside_the_event_loop(
-    store: DiskStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    flushed_in = set()
-    fsync = os.fsync
-
-    def watch(descriptor: int) -> None:
-        flushed_in.add(threading.get_ident())
-        fsync(descriptor)
-
-    monkeypatch.setattr(os, "fsync", watch)
-    await store.write(KEY, b"x")
-    assert flushed_in
-    assert threading.get_ident() not in flushed_in
-
-
-async def test_a_write_flushes_the_file_its_folder_and_every_folder_above(
-    store: DiskStore, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    flushed: list[int] = []
-    fsync = os.fsync
-
-    def watch(descriptor: int) -> None:
-        flushed.append(os.fstat(descriptor).st_ino)
-        fsync(descriptor)
-
-    monkeypatch.setattr(os, "fsync", watch)
-    await store.write(KEY, b"x")
-    file = root / KEY
-    above = [path.stat().st_ino for path in file.parents if path.is_relative_to(root.parent.parent)]
-    assert set(flushed) == {file.stat().st_ino, *above}
-
-    flushed.clear()
-    await store.write(KEY, b"y")
-    assert flushed == [file.stat().st_ino, file.parent.stat().st_ino]
-    await DiskStore(root).write(KEY, b"y")
-    assert set(above) - {root.parent.stat().st_ino, root.parent.parent.stat().st_ino} <= set(
-        flushed
-    )
+async def test_disks_are_waited_for_outside_the_event_loop(store: DiskStore, root: Path) -> None:
+    with hold_draft(root / KEY):
+        writing = asyncio.create_task(store.write(KEY, b"x"))
+        await until_second_writer(root / KEY)
+        assert not writing.done()
+    await writing
+    assert await store.read(KEY) == b"x"
 
 
 async def test_a_disk_that_hangs_takes_no_thread_from_the_rest_of_the_program(
-    tmp_path: Path,
+    store: DiskStore, root: Path
 ) -> None:
-    store = DiskStore(tmp_path)
-    answers = threading.Event()
-    hanging = [asyncio.create_task(store._run("key", answers.wait)) for _ in range(60)]
-    await asyncio.sleep(0)
-    try:
+    with hold_draft(root / KEY):
+        hanging = [asyncio.create_task(store.write(KEY, b"x")) for _ in range(60)]
+        await until_second_writer(root / KEY)
         assert await asyncio.wait_for(asyncio.to_thread(lambda: "here"), 10) == "here"
-    finally:
-        answers.set()
-    assert all(await asyncio.gather(*hanging))
+        assert not any(writing.done() for writing in hanging)
+    await asyncio.gather(*hanging)
+    assert all_files(root) == [KEY]
 
 
 # -- links and pipes -------------------------------------------------------------------------------

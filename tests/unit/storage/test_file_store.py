@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dialectic.errors import ConfigurationError
-from dialectic.storage.base import FileStore, open_store
+from dialectic.storage.file_store import FileStore, open_store
 from tests.cases import each_case
 from tests.problems import refusing
 from tests.unit.storage.folder_listing import KEY

@@ -1,14 +1,21 @@
-"""Problems become the errors of the tree."""
+"""Problems become the errors of the tree; some requests are sent again."""
 
 from __future__ import annotations
 
 import json
 
+import httpx2
 import pytest
 
 from dialectic import errors
 from dialectic.client import ApiError, ApiRefusal
-from dialectic.client.problems import build_error
+from dialectic.client.replies import (
+    TRIES_MAX,
+    TRIES_UNDER_WAY_MAX,
+    WAIT_MAX_S,
+    build_error,
+    decide_wait,
+)
 from dialectic.errors import (
     ConfigurationError,
     Conflict,
@@ -20,6 +27,8 @@ from dialectic.errors import (
 )
 from tests.cases import each_case
 
+AWAY = httpx2.Response(503, headers={"retry-after": "3"})
+LOST = ServerUnreachable()
 KINDS = [
     kind
     for kind in vars(errors).values()
@@ -82,3 +91,54 @@ def test_an_answer_of_something_else_is_told_as_that(body: bytes) -> None:
 
     assert type(error) is ConfigurationError
     assert (error.reason, error.subject) == ("not_dialectic", "404")
+
+
+def test_what_may_have_been_done_is_sent_again_only_under_its_name() -> None:
+    assert decide_wait(1, LOST, can_repeat=False) is None
+    assert decide_wait(1, AWAY, can_repeat=False) is None
+    assert decide_wait(1, LOST, can_repeat=True) is not None
+
+
+def test_waits_grow_and_end() -> None:
+    waits = [decide_wait(tries, LOST, can_repeat=True) for tries in range(1, TRIES_MAX + 1)]
+
+    assert waits[-1] is None
+    assert [
+        wait is not None and 0 < wait <= 0.2 * 2**n for n, wait in enumerate(waits[:-1], 1)
+    ] == [True] * (TRIES_MAX - 1)
+
+
+def test_a_server_that_says_when_to_come_back_is_believed_within_limits() -> None:
+    long = httpx2.Response(429, headers={"retry-after": "3600"})
+
+    assert decide_wait(1, AWAY, can_repeat=True) == 3.0
+    assert decide_wait(1, long, can_repeat=True) == WAIT_MAX_S
+
+
+def test_an_answer_is_an_answer_unless_the_same_request_is_under_way() -> None:
+    def ask(status: int, body: bytes) -> float | None:
+        return decide_wait(1, httpx2.Response(status, content=body), can_repeat=True)
+
+    assert ask(200, b"") is None
+    assert ask(404, b"{}") is None
+    assert ask(409, b'{"code": "conflict"}') is None
+    assert ask(409, b"[]") is None
+    assert ask(409, b'{"code": "in_progress"}') is not None
+
+
+def test_what_is_being_answered_is_waited_for_as_long_as_a_model_may_take() -> None:
+    def ask(tries: int) -> float | None:
+        reply = httpx2.Response(409, content=b'{"code": "in_progress"}')
+        return decide_wait(tries, reply, can_repeat=True)
+
+    assert ask(TRIES_MAX) is not None
+    assert ask(TRIES_UNDER_WAY_MAX) is None
+
+
+def test_a_gateway_without_a_server_behind_it_is_asked_again_and_a_failed_model_is_not() -> None:
+    def ask(status: int, body: bytes) -> float | None:
+        return decide_wait(1, httpx2.Response(status, content=body), can_repeat=True)
+
+    assert ask(502, b"<html>") is not None
+    assert ask(504, b"") is not None
+    assert ask(502, b'{"code": "provider_transient"}') is None

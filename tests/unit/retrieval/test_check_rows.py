@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dialectic.errors import ProviderMalformed
-from dialectic.retrieval.base import check_rows
+from dialectic.retrieval.embedders import check_rows
 from tests.cases import each_case
 from tests.problems import refusing
 

@@ -24,8 +24,8 @@ from dialectic.core.bucket import Access, parse_bucket
 from dialectic.db.pool import Database
 from dialectic.db.queries import load_queries
 from dialectic.errors import ConfigurationError, StorageMismatch
+from dialectic.storage.disk import DiskStore
 from dialectic.storage.keys import Keys
-from dialectic.storage.local import DiskStore
 from dialectic.storage.s3 import ObjectStore
 
 

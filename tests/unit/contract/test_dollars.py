@@ -1,4 +1,4 @@
-"""Dollars are exact, and states of things are told apart."""
+"""Dollars are exact."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from dialectic.api.fields import build_etag, matches
 from dialectic.contract.base import DollarsInput, show_dollars
 from dialectic.core.money.price import parse_usd
 from tests.cases import each_case
@@ -40,12 +39,3 @@ def test_a_number_means_what_is_written(given_as: object, amount: int) -> None:
 def test_what_is_no_amount_is_refused(wrong: object) -> None:
     with pytest.raises(ValidationError):
         WISH.validate_python(wrong)
-
-
-def test_a_state_is_matched_by_its_name_alone() -> None:
-    etag = build_etag(b"one")
-    assert matches(etag, etag)
-    assert matches(f'"x", W/{etag}', etag)
-    assert matches("*", etag)
-    assert not matches(build_etag(b"two"), etag)
-    assert not matches(None, etag)

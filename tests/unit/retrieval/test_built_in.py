@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import tokie
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dialectic.errors import ConfigurationError, ProviderRejected
-from dialectic.retrieval import base
-from dialectic.retrieval.static_embedder import (
+from dialectic.retrieval.built_in import (
     BATCH_TOKENS,
-    DIMENSIONS,
-    PACKAGE,
-    VOCABULARY,
+    STATIC_VOCABULARY,
+    ModelFile,
     StaticEmbedder,
     StaticModel,
     load_static_model,
@@ -24,13 +20,13 @@ from tests.problems import refusing
 from tests.properties import examples
 
 EMBEDDER = StaticEmbedder()
-TOKENIZER = tokie.Tokenizer.from_json(str(base.get_package(PACKAGE) / VOCABULARY))
+TOKENIZER = tokie.Tokenizer.from_json(str(STATIC_VOCABULARY.get_path()))
 
 
 async def test_vectors_are_of_unit_length_and_the_same_each_time() -> None:
     texts = ["A hall for the village.", "日本語", "\udc80 half a character", "x" * 5000]
     first, second = await EMBEDDER.embed(texts), await EMBEDDER.embed(texts)
-    assert first.rows.shape == (4, DIMENSIONS)
+    assert first.rows.shape == (4, EMBEDDER.dimensions)
     assert first.tokens == sum(map(EMBEDDER.count, texts))
     np.testing.assert_array_equal(first.rows, second.rows)
     np.testing.assert_allclose(np.linalg.norm(first.rows, axis=1), 1, rtol=1e-5)
@@ -55,17 +51,16 @@ async def test_a_text_without_words_is_refused() -> None:
 
 
 async def test_no_texts_have_no_vectors() -> None:
-    assert (await EMBEDDER.embed([])).rows.shape == (0, DIMENSIONS)
+    assert (await EMBEDDER.embed([])).rows.shape == (0, EMBEDDER.dimensions)
 
 
 def test_weights_that_were_tampered_with_are_refused() -> None:
     with refusing(ConfigurationError, reason="other_hash", subject="RESULTS.md"):
-        base.load_file("wordllama", "RESULTS.md", "0" * 64)
+        ModelFile("wordllama", "RESULTS.md", "0" * 64).load()
     with refusing(ConfigurationError, reason="unreadable", subject="weights/missing"):
-        base.load_file("wordllama", "weights/missing", "0" * 64)
+        ModelFile("wordllama", "weights/missing", "0" * 64).load()
     with refusing(ConfigurationError, reason="not_installed", subject="no_such_package_here"):
-        base.load_file("no_such_package_here", "x", "0" * 64)
-    assert isinstance(base.get_package("wordllama"), Path)
+        ModelFile("no_such_package_here", "x", "0" * 64).load()
 
 
 @examples(100)
