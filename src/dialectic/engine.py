@@ -24,10 +24,9 @@ from weakref import WeakValueDictionary
 import asyncpg
 
 from dialectic.core.process.definition import Process
-from dialectic.db.counters import Counters
 from dialectic.db.migrate import migrate
 from dialectic.db.pool import APP_ROLE, Address, Database
-from dialectic.db.tables import figures
+from dialectic.db.statistics import Counters
 from dialectic.errors import (
     ConfigurationError,
     DialecticError,
@@ -181,7 +180,7 @@ async def open_engine(
 async def _tell(db: Database) -> None:
     """Flush the counters at exit; do not wait for an unreachable database."""
     with contextlib.suppress(DialecticError, asyncpg.PostgresError):
-        await figures.flush_counters(functools.partial(db.fetch, patience_s=0.0), db.counters)
+        await db.counters.flush(functools.partial(db.fetch, patience_s=0.0))
 
 
 async def check_storage(engine: Engine) -> None:

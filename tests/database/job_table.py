@@ -224,15 +224,16 @@ class JobTable:
         )
 
     async def fail(self, job: Job, *, message: str = "It cannot be done.") -> None:
-        await self.transact(lambda c: jobs.fail(c, job, code="provider_auth", message=message))
+        await self.transact(
+            lambda c: jobs.fail(c, job, jobs.AttemptError("provider_auth", message))
+        )
 
     async def retry(self, job: Job, *, delay_s: float = 10.0, counts: bool = True) -> None:
         await self.transact(
             lambda c: jobs.retry(
                 c,
                 job,
-                code="provider_transient",
-                message="Busy.",
+                jobs.AttemptError("provider_transient", "Busy."),
                 delay_s=delay_s,
                 counts=counts,
             )
@@ -240,7 +241,7 @@ class JobTable:
 
     async def pause(self, job: Job) -> None:
         await self.transact(
-            lambda c: jobs.pause(c, job, code="insufficient_funds", message="No money.")
+            lambda c: jobs.pause(c, job, jobs.AttemptError("insufficient_funds", "No money."))
         )
 
     async def release(self, job: Job) -> None:

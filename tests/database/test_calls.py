@@ -189,9 +189,7 @@ async def test_who_was_to_find_out_and_has_no_money_lets_the_next_one_do_so(
     await line.fail(ProviderTransient, 10)
     await job_table.advance(15.0)
     await line.fail_to_pay(1)
-    circuits = {
-        row["endpoint"]: row["circuit"] for row in await admission.list_endpoints(job_table.db)
-    }
+    circuits = {row.endpoint: row.circuit for row in await admission.list_endpoints(job_table.db)}
     assert circuits[line.caller.endpoint.name] == "open", "nobody has found out anything"
     await line.fail(ProviderTransient)
     with pytest.raises(CircuitOpen) as caught:

@@ -24,7 +24,7 @@ from dialectic.db.tables import jobs, records
 from dialectic.engine import Engine, Failpoints
 from dialectic.errors import ProviderTransient
 from dialectic.pipeline.fit.combine import Level, PlannedMerge
-from dialectic.pipeline.fit.shortener import Needed
+from dialectic.pipeline.fit.turn import Needed
 from dialectic.pipeline.save import save_combined, save_level, save_need
 from tests.database.job_table import (
     STAGE,

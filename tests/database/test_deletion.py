@@ -13,7 +13,7 @@ import pytest
 
 from dialectic.app import projects, transfer
 from dialectic.app.transaction import Tenant, Transaction
-from dialectic.db.tables.records import MARKDOWN, File, insert_files
+from dialectic.db.tables.files import MARKDOWN, File, insert_files
 from dialectic.engine import Engine
 from dialectic.errors import Conflict, NotFound, StorageUnavailable
 from dialectic.publishing import publish

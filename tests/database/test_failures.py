@@ -319,7 +319,7 @@ async def test_a_higher_budget_is_not_missed_by_a_job_that_begins_to_wait_for_it
         await desk.transact(tenant_id, allow)
         async with job_table.begin() as pausing:
             # It has looked into the purse and has not said yet that it waits.
-            await wallets.watch_purse(pausing, session_id, is_play=False)
+            await wallets.watch_funds(pausing, session_id, is_play=False)
             raising = asyncio.create_task(
                 desk.transact(
                     tenant_id,
@@ -331,7 +331,7 @@ async def test_a_higher_budget_is_not_missed_by_a_job_that_begins_to_wait_for_it
                 )
             )
             await until_someone_waits(admin)
-            await jobs.pause(pausing, job, code="insufficient_funds", message="Too little.")
+            await jobs.pause(pausing, job, jobs.AttemptError("insufficient_funds", "Too little."))
             await pausing.execute("commit")
         await raising
     assert await job_table.status(job.id) == "pending"

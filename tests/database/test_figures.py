@@ -22,9 +22,8 @@ from dialectic.core.models.messages import (
     UsageSource,
 )
 from dialectic.core.models.model import ModelCard
-from dialectic.db.counters import CounterName, Counters
 from dialectic.db.pool import COLLISION_TRIES, Address
-from dialectic.db.tables import figures
+from dialectic.db.statistics import CounterName, Counters
 from dialectic.engine import Engine
 from dialectic.errors import DatabaseBusy, DatabaseUnreachable
 from dialectic.pipeline.call import call
@@ -114,7 +113,7 @@ async def test_what_could_not_be_told_is_told_the_next_time() -> None:
         raise DatabaseUnreachable("It is away.")
 
     with pytest.raises(DatabaseUnreachable):
-        await figures.flush_counters(refuse, counters)
+        await counters.flush(refuse)
     assert counters.take() == {CounterName.DEADLOCK: 2}
     assert counters.take() == {}
 

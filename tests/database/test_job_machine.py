@@ -62,7 +62,7 @@ async def complete(connection: Connection, job: Job) -> None:
 
 
 async def fail(connection: Connection, job: Job) -> None:
-    await jobs.fail(connection, job, code="provider_auth", message="It cannot be done.")
+    await jobs.fail(connection, job, jobs.AttemptError("provider_auth", "It cannot be done."))
 
 
 async def end_together(
@@ -278,14 +278,13 @@ async def test_a_job_that_takes_down_worker_after_worker_is_given_up(job_table: 
     assert row["lost_count"] == LOST_MAX + 1
 
 
+BUSY = jobs.AttemptError("provider_transient", "Busy.")
 ENDS: dict[str, End] = {
     "complete": complete,
     "fail": fail,
-    "fail after all retries": partial(
-        jobs.fail, code="provider_transient", message="Busy.", retries_used_up=True
-    ),
-    "retry": partial(jobs.retry, code="x", message="Busy.", delay_s=0.0, counts=True),
-    "pause": partial(jobs.pause, code="insufficient_funds", message="No money."),
+    "fail after all retries": partial(jobs.fail, error=BUSY, retries_used_up=True),
+    "retry": partial(jobs.retry, error=BUSY, delay_s=0.0, counts=True),
+    "pause": partial(jobs.pause, error=jobs.AttemptError("insufficient_funds", "No money.")),
     "release": jobs.release,
     "wait for children": partial(jobs.wait, wait=jobs.Wait(total_steps=1)),
     "hold the lease": jobs.hold_lease,
@@ -1129,7 +1128,7 @@ async def test_thousands_of_jobs_end_together_in_a_moment(
             tx = Transaction(engine, job_table.account, connection)
             await sessions.cancel(tx, job_table.session_id)
         else:
-            await jobs.fail(connection, failing, code="provider_auth", message="No.")
+            await jobs.fail(connection, failing, jobs.AttemptError("provider_auth", "No."))
 
     db = engine.db if way == "cancelled by a person" else job_table.db
     await db.transact(job_table.account.tenant_id, end)

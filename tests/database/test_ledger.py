@@ -73,7 +73,7 @@ async def test_a_paid_call_without_a_balance_is_refused_with_the_command_that_he
 async def test_a_hold_made_in_one_round_trip_leaves_no_tenant_behind(engine: Engine) -> None:
     async with AccountWallet.open(engine, amount=1000, size=1) as wallet:
         hold = await holds.reserve_for(wallet.db, wallet.account.tenant_id, wallet.build(100))
-        purse = await wallets.load_purse(
+        purse = await wallets.load_funds(
             wallet.db, wallet.account.tenant_id, wallet.wallet_id, uuid4(), is_play=False
         )
         assert purse.available_credits == 900
@@ -358,7 +358,7 @@ async def test_money_is_held_at_once_exactly_if_nobody_has_to_be_asked(
     await wallet.settle(await wallet.reserve(50, session_id=session_id), used(50))
     in_flight = await wallet.reserve(150, session_id=session_id)
     tenant_id, fraction = wallet.account.tenant_id, Decimal("0.2")
-    purse = await wallets.load_purse(
+    purse = await wallets.load_funds(
         wallet.db, tenant_id, wallet.wallet_id, session_id, is_play=False
     )
     held = []
@@ -402,7 +402,7 @@ async def test_a_purse_tells_what_may_be_spent(engine: Engine, wallet: AccountWa
     hold = await wallet.reserve(200, session_id=session_id)
 
     async def look(*, is_play: bool) -> tuple[int | None, ...]:
-        purse = await wallets.load_purse(
+        purse = await wallets.load_funds(
             wallet.db, wallet.account.tenant_id, wallet.wallet_id, session_id, is_play=is_play
         )
         return purse.available_credits, purse.budget_credits, purse.budget_left_credits
@@ -482,7 +482,7 @@ async def test_what_a_transaction_has_freed_counts_for_whoever_looks_into_the_pu
 
     async def resolve(connection: Connection) -> tuple[int | None, int | None]:
         await holds.settle(connection, hold.key, used(50), uuid4())
-        purse = await wallets.watch_purse(connection, session_id, is_play=False)
+        purse = await wallets.watch_funds(connection, session_id, is_play=False)
         return purse.available_credits, purse.budget_left_credits
 
     assert await wallet.transact(resolve) == (950, 450)

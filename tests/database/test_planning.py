@@ -456,7 +456,7 @@ async def end_in(connection: AdminConnection, job: Job, *, is_done: bool) -> Non
     if is_done:
         await jobs.complete(connection, job, results={}, finished_units=1)
     else:
-        await jobs.fail(connection, job, code="provider_auth", message="It cannot be done.")
+        await jobs.fail(connection, job, jobs.AttemptError("provider_auth", "It cannot be done."))
     await connection.execute("commit")
 
 

@@ -23,7 +23,8 @@ from dialectic.core.process.definition import Process
 from dialectic.core.run_request import RunRequest
 from dialectic.db.pool import Connection
 from dialectic.db.tables import records
-from dialectic.db.tables.records import Account, File, open_account
+from dialectic.db.tables.files import File, insert_files
+from dialectic.db.tables.records import Account, open_account
 from dialectic.engine import Engine, Failpoints
 from dialectic.errors import (
     NotFound,
@@ -286,7 +287,7 @@ async def leave_file(
     async def work(connection: Connection) -> None:
         back_then = "(clock_timestamp() - $1::interval)::text"
         await connection.execute(f"select set_config('dialectic.fake_now', {back_then}, true)", age)
-        await records.insert_files(connection, account.tenant_id, project_id, [file])
+        await insert_files(connection, account.tenant_id, project_id, [file])
 
     await transact(engine, account, work)
     return file

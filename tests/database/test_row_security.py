@@ -747,7 +747,7 @@ async def test_a_lease_is_extended_under_its_own_tenant_only(shared: Address) ->
         (job,) = await connection.fetch(jobs.SQL["claim"], [OURS.id], [job_id], *CLAIM)
         for tenant, kept in ((THEIRS, []), (OURS, [(OURS.id, job_id)])):
             rows = await connection.fetch(
-                jobs.SQL["extend_leases"], [tenant.id], [job_id], [job["attempt_count"]], LEASE
+                jobs.SQL["extend_leases"], [tenant.id], [job_id], [job["attempt"]], LEASE
             )
             assert [(row["tenant_id"], row["job_id"]) for row in rows] == kept
 

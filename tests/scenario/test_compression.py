@@ -25,7 +25,7 @@ from dialectic.ledger import audit
 from dialectic.pipeline.assemble import Kind, Part
 from dialectic.pipeline.fit.embed import Library
 from dialectic.pipeline.fit.shorten import Abstractor
-from dialectic.pipeline.fit.shortener import Turn
+from dialectic.pipeline.fit.turn import Turn
 from dialectic.pipeline.gather import gather
 from dialectic.pipeline.load import load_job_context
 from dialectic.pipeline.run import run_job
@@ -430,7 +430,7 @@ async def test_where_its_writer_has_no_room_for_a_text_an_extract_takes_the_plac
         turn = Turn(engine, job, scene, gather(scene, job, payload), card)
         narrow = replace(card, context_window_tokens=900, max_input_tokens=900)
         writer = Abstractor(turn, Library(turn), write_text(60, "Task"), writer=narrow)
-        made = await writer.apply([Part(Kind.INPUT, 0, "Notes", write_text(90))], 200)
+        made = await writer.shorten(Part(Kind.INPUT, 0, "Notes", write_text(90)), 200)
         assert paid_session.calls == asked
         assert await verify(installation) == []
     assert [(row["purpose"], row["state"]) for row in holds] == [
@@ -440,7 +440,7 @@ async def test_where_its_writer_has_no_room_for_a_text_an_extract_takes_the_plac
     (item,) = list_shortened(document)
     assert item["compressor"] == f"abstract/1 {WRITER}"
     for text in (
-        made.items[0].text,
+        made.text,
         list_calls(paid_session, "chat")[1].body["messages"][-1]["content"],
     ):
         assert "passages left out" in text

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -289,7 +289,7 @@ async def look(play: Play, simulator: Simulator) -> dict[str, Outcome]:
     """Collect what every case has left."""
     installation = play.installation
     standings = {
-        row["endpoint"]: row for row in await admission.list_endpoints(installation.engine.db)
+        row.endpoint: asdict(row) for row in await admission.list_endpoints(installation.engine.db)
     }
     chunks = await installation.fetch("select * from dialectic_chunks order by turn_index")
     waits = await installation.fetch("select * from waits order by id")

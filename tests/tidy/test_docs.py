@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import shlex
 from pathlib import Path
 
 import click
-import pytest
 
 from dialectic.cli.main import COMMANDS, cli
 from dialectic.core.job import JobStatus
@@ -154,14 +154,56 @@ def test_the_limits_of_a_bundle_are_described() -> None:
     assert f'`"format": "{bundle_format.FORMAT}"`' in text
 
 
-@pytest.mark.parametrize("name", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"])
-def test_links_between_documents_lead_somewhere(name: str) -> None:
-    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", read(name)):
-        assert (ROOT / target).exists(), target
+def test_links_between_documents_lead_to_a_file_and_to_a_heading_in_it() -> None:
+    for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")):
+        for link in re.findall(r"\]\(([^)\s]+)\)", path.read_text("utf-8")):
+            name, _, anchor = link.partition("#")
+            if name.startswith(("http:", "https:")):
+                continue
+            target = path.parent / name if name else path
+            assert target.exists(), (path.name, link)
+            if anchor:
+                assert anchor in list_anchors(target), (path.name, link)
 
 
-def test_the_tree_in_the_readme_names_what_is_there() -> None:
-    tree = read("README.md").split("src/dialectic/\n", 1)[1].split("\ntests/", 1)[0]
+def list_anchors(path: Path) -> set[str]:
+    """The anchors that GitHub gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", path.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
-    for entry in re.findall(r"^[├└]── (\S+)", tree, re.MULTILINE):
-        assert (PACKAGE / entry).exists(), entry
+
+def test_the_picture_of_the_layers_names_every_package() -> None:
+    picture = read("ARCHITECTURE.md").split("## Layers\n\n```\n", 1)[1].split("```", 1)[0]
+    drawn = {word for line in picture.splitlines() for word in re.split(r" {2,}", line)}
+    there = {
+        path.stem
+        for path in PACKAGE.iterdir()
+        if path.suffix in ("", ".py") and path.stem[0] != "_"
+    }
+
+    assert there <= drawn
+
+
+def test_every_command_in_the_readme_is_one() -> None:
+    blocks = re.findall(r"^```sh\n(.*?)^```$", read("README.md"), re.MULTILINE | re.DOTALL)
+    commands = re.findall(r"^(dialectic .+)$", "".join(blocks), re.MULTILINE)
+
+    assert len(commands) > 20
+    for command in commands:
+        name, *words = shlex.split(command, comments=True)[1:]
+        if name == "--server":
+            _, name, *words = words
+        check_words([name, *words])
+
+
+def check_words(words: list[str]) -> None:
+    """See that the command line takes these words, without running them."""
+    name, *rest = words
+    assert name in COMMANDS, words
+    command = cli.get_command(click.Context(cli), name)
+    while isinstance(command, click.Group):
+        assert rest[0] in command.commands, words
+        command, *rest = command.commands[rest[0]], *rest[1:]
+    assert command is not None
+    options = {opt for param in command.params for opt in (*param.opts, *param.secondary_opts)}
+    assert {word for word in rest if word.startswith("--")} <= options, words

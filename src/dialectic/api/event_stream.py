@@ -1,7 +1,8 @@
 """`GET /events`: live events as a resumable server-sent event stream.
 
-Owns the wire format; the hub renders each event once for all clients. Errors before the first byte
-are raised, so that the application's handlers turn them into problem responses.
+Owns the response: its start, its pace and its end. The hub renders each event once for all clients,
+and others authenticate the caller. Errors before the first byte are raised, so that the
+application's handlers turn them into problem responses.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class _TooSlow(Exception):
 
 
 class EventStream(Response):
-    """Streams events until the client disconnects, is too slow, or the server stops."""
+    """Streams events until the client leaves or lags, its token ends, or the server stops."""
 
     media_type = "text/event-stream"
 

@@ -21,10 +21,8 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 from starlette.responses import JSONResponse, PlainTextResponse
 
-from dialectic.db.counters import CounterName
 from dialectic.db.migrate import find_upgrade
-from dialectic.db.tables import figures
-from dialectic.db.tables.figures import Statistics
+from dialectic.db.statistics import PATIENCE_S, CounterName, Statistics, load_statistics, ping
 from dialectic.engine import Engine
 from dialectic.errors import ConfigurationError, DatabaseBusy, DialecticError
 from dialectic.events.hub import Hub
@@ -122,9 +120,9 @@ class Metrics:
 
     async def expose(self, engine: Engine) -> Exposition:
         """Read the database counters and render all metrics."""
-        fetch = functools.partial(engine.db.fetch, patience_s=figures.PATIENCE_S)
-        await figures.flush_counters(fetch, engine.counters)
-        found = await figures.load_statistics(engine.db)
+        fetch = functools.partial(engine.db.fetch, patience_s=PATIENCE_S)
+        await engine.counters.flush(fetch)
+        found = await load_statistics(engine.db)
         self._stored.found = found
         self._jobs.clear()
         for status, count in found.open_jobs.items():
@@ -200,14 +198,14 @@ async def readyz(request: Request) -> Response:
 
 async def _check(engine: Engine) -> dict[str, str]:
     return {
-        "database": await _try(figures.ping(engine.db)),
+        "database": await _try(ping(engine.db)),
         "schema": await _try(_check_schema(engine)),
         "storage": await _try(_check_storage(engine)),
     }
 
 
 async def _check_schema(engine: Engine) -> bool:
-    fetch = functools.partial(engine.db.fetch, patience_s=figures.PATIENCE_S)
+    fetch = functools.partial(engine.db.fetch, patience_s=PATIENCE_S)
     return await find_upgrade(fetch) is None
 
 

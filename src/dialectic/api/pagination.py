@@ -17,8 +17,9 @@ from fastapi import Depends, Query
 
 from dialectic.api.dependencies import Reading, RequestContext
 from dialectic.contract.base import Page, T
+from dialectic.core.strict_json import Json
 from dialectic.db.pool import Connection
-from dialectic.db.tables.lists import PageQuery, Row, Rows
+from dialectic.db.tables.lists import PageQuery, Rows
 from dialectic.errors import InvalidCursor
 
 LIMIT_MAX = 200
@@ -91,7 +92,7 @@ class ListRequest:
         self,
         kind: str,
         fetch: Callable[[Connection, PageQuery], Awaitable[Rows]],
-        build: Callable[[Row], T],
+        build: Callable[[Json], T],
     ) -> Page[T]:
         """Return a page ordered by time and id."""
         query = build_page(kind, self.cursor, self.limit)
@@ -104,7 +105,7 @@ class ListRequest:
         parent_id: UUID,
         kind: str,
         fetch: Callable[[Connection, PageQuery, UUID], Awaitable[Rows]],
-        build: Callable[[Row], T],
+        build: Callable[[Json], T],
     ) -> Page[T]:
         """Return a page of what belongs to a parent; `load` raises if the parent does not exist."""
 
@@ -118,7 +119,7 @@ class ListRequest:
         self,
         kind: str,
         fetch: Callable[[Connection, int | None, int], Awaitable[Rows]],
-        build: Callable[[Row], T],
+        build: Callable[[Json], T],
     ) -> Page[T]:
         """Return a page ordered by number, highest first."""
         before = None if self.cursor is None else parse_number(kind, self.cursor)
@@ -127,7 +128,7 @@ class ListRequest:
 
 
 def build_listing(
-    kind: str, rows: Rows, limit: int, build: Callable[[Row], T], key: tuple[str, ...]
+    kind: str, rows: Rows, limit: int, build: Callable[[Json], T], key: tuple[str, ...]
 ) -> Page[T]:
     """Build a page of the fetched rows; if there are more, with the key of its last row."""
     following = None

@@ -309,7 +309,7 @@ async def close_session(db: Database, caller: Caller) -> None:
 
 
 async def switch_session(db: Database, caller: Caller, tenant_id: UUID) -> BrowserSession:
-    """Switch to another tenant of the user, if they signed in with a personal token."""
+    """Switch to another tenant, if the user has a personal token; close the old session."""
     session_id = caller.token_id
     if session_id is None:
         raise Forbidden(

@@ -25,8 +25,11 @@ from dialectic.core.process.reductions import list_left_out
 from dialectic.core.session_state import HALTED
 from dialectic.core.text import clean_text
 from dialectic.db.pool import Connection
+from dialectic.db.queries import list_plain
 from dialectic.db.tables import jobs, records
-from dialectic.db.tables.records import SQL, File, NewResource, Noun, get_id
+from dialectic.db.tables.contributions import supersede
+from dialectic.db.tables.files import MARKDOWN, File, insert_files
+from dialectic.db.tables.records import SQL, NewResource, Noun, get_id
 from dialectic.errors import Conflict, NotFound, Remedy, RemedyAction, UsageError
 from dialectic.pipeline.load import load_session_context
 from dialectic.pipeline.write import build_stage_document
@@ -58,9 +61,7 @@ async def load_chunk(tx: Transaction, text: str) -> dict[str, Any]:
 async def load_record(tx: Transaction, contribution_id: UUID) -> dict[str, Any]:
     """Load a contribution with its turns."""
     row = await load(tx, contribution_id)
-    keys = ("id", "turn_index", "storage_path", "finish_reason", "tokens_used_output", "manifest")
-    chunks = await tx.connection.fetch(SQL["list_chunks"], contribution_id)
-    row["chunks"] = [{key: chunk[key] for key in keys} for chunk in chunks]
+    row["chunks"] = await list_plain(tx.connection, SQL["list_chunks"], contribution_id)
     return row
 
 
@@ -127,8 +128,8 @@ async def edit(tx: Transaction, contribution_id: UUID, text: str) -> Edited:
         SQL["find_last_version"], first["id"], first["session_id"]
     )
     edited, resources = await _build_edit(tx, first, new_id, version, body)
-    stale = await records.supersede(connection, first["id"])
-    await records.insert_files(connection, account.tenant_id, project_id, [edited.file])
+    stale = await supersede(connection, first["id"])
+    await insert_files(connection, account.tenant_id, project_id, [edited.file])
     await connection.execute(
         SQL["insert_edit"],
         first["id"],
@@ -193,7 +194,7 @@ async def _build_edit(
         **({"left_out": list(left_out)} if left_out else {}),
     }
     path = build_path(replace(place, contribution=name))
-    file = File(path, render_document(fields, body).encode(), records.MARKDOWN)
+    file = File(path, render_document(fields, body).encode(), MARKDOWN)
     resources = [
         build_stage_document(
             wanted,
@@ -244,11 +245,11 @@ async def regenerate(tx: Transaction, contribution_id: UUID) -> UUID:
     edition = 1 + await connection.fetchval(
         SQL["find_last_version"], first["id"], first["session_id"]
     )
-    payload = parse_payload(written_by["payload"]).model_copy(
+    payload = parse_payload(written_by.payload).model_copy(
         update={"edition": edition, "replaces": first["id"]}
     )
     new = jobs.NewJob(
-        id=derive_edition_job_id(written_by["id"], edition=edition),
+        id=derive_edition_job_id(written_by.id, edition=edition),
         session_id=first["session_id"],
         stage_slug=first["stage"],
         iteration_number=first["iteration_number"],

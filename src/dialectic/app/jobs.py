@@ -71,8 +71,8 @@ async def _tell(connection: Connection, session_id: UUID, job_id: UUID) -> None:
     assert row is not None, "the job was just paused"
     news = {
         "sessionId": str(session_id),
-        "stageSlug": row["stage_slug"],
-        "iterationNumber": row["iteration_number"],
+        "stageSlug": row.stage_slug,
+        "iterationNumber": row.iteration_number,
         "job_id": str(job_id),
         "error": {
             "code": "job_paused",
@@ -85,11 +85,11 @@ async def _tell(connection: Connection, session_id: UUID, job_id: UUID) -> None:
 
 async def _load_status(connection: Connection, session_id: UUID, job_id: UUID) -> JobStatus:
     row = await jobs.find_job(connection, job_id)
-    if row is None or row["session_id"] != session_id:
+    if row is None or row.session_id != session_id:
         raise NotFound(
             f"Job {job_id} does not exist in session {session_id}.",
             reason="no_job",
             subject=str(job_id),
             remedy=Remedy(RemedyAction.LIST_JOBS, session_id=str(session_id)),
         )
-    return JobStatus(row["status"])
+    return row.status

@@ -26,7 +26,7 @@ from dialectic.core.run_request import (
 )
 from dialectic.core.slug import slugify_name
 from dialectic.core.text import clean_text
-from dialectic.db.tables import descriptions, records
+from dialectic.db.tables import files, records
 from dialectic.db.tables.records import SQL, NewResource, Owner, choose_slug
 from dialectic.errors import Conflict, TooLarge, UsageError
 from dialectic.ledger import wallets
@@ -176,7 +176,7 @@ async def change(
     if is_archived is not None:
         status = "archived" if is_archived else "active"
     await tx.connection.execute(SQL["change_project"], project_id, named, status)
-    await descriptions.make_due(tx.connection, project_id)
+    await files.make_due(tx.connection, project_id)
 
 
 async def add_resource(tx: Transaction, project_id: UUID, given: Given) -> UUID:
@@ -200,7 +200,7 @@ async def add_resource(tx: Transaction, project_id: UUID, given: Given) -> UUID:
     (resource,) = _build_given([given], row["slug"], taken)
     owner = Owner(account.user_id, project_id)
     await records.put_resources(connection, account.tenant_id, owner, [resource])
-    await descriptions.make_due(connection, project_id)
+    await files.make_due(connection, project_id)
     tx.publish(project_id)
     return records.derive_resource_id(project_id, resource.path)
 

@@ -194,7 +194,7 @@ async def judge_all(
         return
     amount = _decide_amount(card, await _count(embedder, texts))
     fraction = Decimal(str(engine.settings.max_spend_fraction))
-    funds = await wallets.load_purse(
+    funds = await wallets.load_funds(
         engine.db, account.tenant_id, account.wallet_id, None, is_play=is_play(card)
     )
     check_spend(amount, funds, fraction, what="Indexing the new documents")

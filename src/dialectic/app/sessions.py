@@ -214,7 +214,7 @@ async def _refuse_finished(connection: Connection, session: asyncpg.Record, word
 async def change(tx: Transaction, session_id: UUID, change: Change) -> None:
     """Change a session's settings.
 
-    Models can change only before the first stage starts: documents are numbered by model.
+    Models can change only before the first stage starts: jobs refer to them by position.
     """
     connection = tx.connection
     session = await _lock(tx, session_id)

@@ -35,8 +35,9 @@ from dialectic.core.transfer.bundle_format import (
 from dialectic.core.transfer.row_conversion import parse_rows, read_content
 from dialectic.core.transfer.rows import VALUES_MAX, ContentIn, ProcessRow, ProjectRows, TextRow
 from dialectic.db.pool import Connection
-from dialectic.db.tables import records, transfer
-from dialectic.db.tables.records import Account, File
+from dialectic.db.tables import transfer
+from dialectic.db.tables.files import File, insert_files
+from dialectic.db.tables.records import Account
 from dialectic.engine import Engine
 from dialectic.errors import InvalidBundle, InvalidProcess, NotFound
 from dialectic.publishing.publish import publish_project
@@ -180,7 +181,7 @@ class Intake:
         for old, new in files:
             data = await asyncio.to_thread(self.archive.read, old.path)
             file = File(new.path, data, new.mime_type)
-            await records.insert_files(connection, account.tenant_id, written.project.id, [file])
+            await insert_files(connection, account.tenant_id, written.project.id, [file])
             for row in texts[new.path]:
                 in_file = row.content_in != "row"
                 text = read_content(data, row.content_in) if in_file else row.content

@@ -118,7 +118,7 @@ class Server:
             raise self.describe_nonsense() from None
 
     def describe_loss(self, error: httpx2.TransportError) -> ServerUnreachable:
-        """Build the error for an unreachable server; the library's message holds no secret."""
+        """Build the error for an unreachable server; the library's message could name a secret."""
         reason = type(error).__name__
         return ServerUnreachable(
             f"The server at {self.url} does not answer ({reason}). Check that it is running and "

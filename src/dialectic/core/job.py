@@ -8,7 +8,7 @@ job.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 from uuid import UUID, uuid5
@@ -193,28 +193,6 @@ class Job:
         """Count how often this error came last in a row, ignoring attempts of lost workers."""
         met = [each for each in self.error_codes if each != WORKER_LOST]
         return next((n for n, each in enumerate(reversed(met)) if each != code), len(met))
-
-    @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> Job:
-        return cls(
-            tenant_id=row["tenant_id"],
-            id=row["id"],
-            session_id=row["session_id"],
-            stage_slug=row["stage_slug"],
-            iteration_number=row["iteration_number"],
-            attempt=row["attempt_count"],
-            retry_count=row["retry_count"],
-            max_retries=row["max_retries"],
-            current_step=row["current_step"],
-            throttled_s=(
-                (row["claimed_at"] - row["throttled_since"]).total_seconds()
-                if row["throttled_since"] is not None
-                else 0.0
-            ),
-            payload_json=row["payload"],
-            error_codes=tuple(entry["code"] for entry in row["error_details"]),
-            is_spend_approved=row["is_spend_approved"],
-        )
 
 
 def derive_root_job_id(

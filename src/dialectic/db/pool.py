@@ -29,7 +29,7 @@ from uuid import UUID
 import asyncpg
 
 from dialectic.core.backoff import iterate_delays
-from dialectic.db.counters import CounterName, Counters
+from dialectic.db.statistics import CounterName, Counters
 from dialectic.errors import (
     Conflict,
     DatabaseBusy,

@@ -15,7 +15,7 @@ from dialectic.core.models.endpoint import WireFormat
 from dialectic.core.models.messages import FinishReason, Reply, Request
 from dialectic.core.models.model import ModelCard
 from dialectic.core.text import clean_part, clean_text
-from dialectic.db.counters import CounterName
+from dialectic.db.statistics import CounterName
 from dialectic.engine import Engine
 from dialectic.errors import ContextWindowError, DialecticError, ProviderError
 from dialectic.limits import admission

@@ -7,9 +7,8 @@ first one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 from uuid import UUID, uuid5
 
 from dialectic.core.documents.file_paths import (
@@ -30,9 +29,11 @@ from dialectic.core.process.definition import (
 )
 from dialectic.core.process.reductions import list_left_out
 from dialectic.core.slug import slugify_name
+from dialectic.core.strict_json import Json
+from dialectic.db.queries import build_row
 from dialectic.db.tables.records import Owner
 from dialectic.errors import PlanError
-from dialectic.pipeline.load import JobContext, Text
+from dialectic.pipeline.load import Feedback, JobContext, Target, Text
 
 SELF_CRITIQUE = "self_critique"
 
@@ -62,7 +63,7 @@ class Words:
     # The approximate maximum length of the answer, if the template asks for it.
     budget_words: int | None = None
 
-    def as_opening(self) -> dict[str, Any]:
+    def as_opening(self) -> Json:
         """Serialize everything but the template, which is pinned by its name."""
         opening = asdict(self)
         del opening["template"]
@@ -71,26 +72,11 @@ class Words:
         return opening
 
     @classmethod
-    def from_opening(
-        cls, opening: Mapping[str, Any], process: Process, template: str | None = None
-    ) -> Words:
+    def from_opening(cls, opening: Json, process: Process, template: str | None = None) -> Words:
         """Deserialize the words of a first turn."""
-        name: str = opening["template_name"]
-        return cls(
-            template_name=name,
-            template=process.prompts[name] if template is None else template,
-            domain=opening["domain"],
-            guidance=opening["guidance"],
-            request=Item(**opening["request"]),
-            context=tuple(Item(**item) for item in opening["context"]),
-            feedback=tuple(Item(**item) for item in opening["feedback"]),
-            inputs=tuple(
-                Item(item["label"], item["text"], item["source_id"] and UUID(item["source_id"]))
-                for item in opening["inputs"]
-            ),
-            listing=tuple(opening["listing"]),
-            budget_words=opening.get("budget_words"),
-        )
+        if template is None:
+            template = process.prompts[opening["template_name"]]
+        return build_row(cls, opening | {"template": template})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,17 +89,16 @@ class Material:
     name: ContributionName
     system: str
     words: Words
-    output_type: str
-    is_intermediate: bool
-    is_lead: bool
     is_first_session: bool
     rank: int
     origin: int
-    source_group: UUID | None
-    target_contribution_id: UUID | None
-    flags: tuple[str, ...]
-    expected: tuple[ExpectedDocument, ...]
-    max_output_tokens: int | None
+    source_group: UUID | None = None
+    target_contribution_id: UUID | None = None
+    is_intermediate: bool = False
+    is_lead: bool = False
+    flags: tuple[str, ...] = ()
+    expected: tuple[ExpectedDocument, ...] = ()
+    max_output_tokens: int | None = None
     # How to shorten texts that do not fit.
     compressor: Compressor = Compressor.EXTRACT
     # What sampling left out of the steps that lead to this document.
@@ -159,7 +144,6 @@ def gather(context: JobContext, job: Job, payload: PlanPayload | ExecutePayload)
         ),
         system=context.process.prompts[stage.system_prompt_name],
         words=_gather_words(context, stage, job.id, payload),
-        output_type=payload.output_type,
         is_intermediate=is_intermediate,
         is_lead=payload.model_index == context.lead_model_index,
         is_first_session=context.is_first,
@@ -248,8 +232,8 @@ def build_words(
         guidance=context.process.get_guidance(context.domain, template_name),
         request=Item("Original request", context.request),
         context=tuple(
-            Item(row["type"].replace("_", " ").capitalize(), row["content"])
-            for row in context.context
+            Item(given.type.replace("_", " ").capitalize(), given.content)
+            for given in context.context
         ),
         feedback=tuple(_gather_feedback(context, stage)),
         inputs=inputs,
@@ -278,7 +262,7 @@ def label_all(context: JobContext, header: str, texts: Sequence[Text], reader: U
     return [Item(label, text.content, text.id) for label, text in zip(labels, order, strict=True)]
 
 
-def _label(context: JobContext, header: str, text: Text) -> str:
+def _label(context: JobContext, header: str, text: Text | Target) -> str:
     return build_label(
         header,
         session_id=context.session_id,
@@ -310,34 +294,27 @@ def _gather_feedback(context: JobContext, stage: Stage) -> list[Item]:
             if is_now and context.process.position(earlier.slug) >= position:
                 break
             entries = [
-                row
-                for row in context.feedback
-                if (row["iteration"], row["stage"]) == (iteration, earlier.slug)
+                said
+                for said in context.feedback
+                if (said.iteration, said.stage) == (iteration, earlier.slug)
             ]
             if not entries:
                 continue
             header = headers.get(earlier.slug, f"User feedback on the stage {earlier.display_name}")
             label = header if is_now else f"{header}, iteration {iteration}"
-            items.append(Item(label, "\n\n".join(_say(context, row) for row in entries)))
+            items.append(Item(label, "\n\n".join(_say(context, said) for said in entries)))
     return items
 
 
-def _say(context: JobContext, row: dict[str, Any]) -> str:
+def _say(context: JobContext, entry: Feedback) -> str:
     """Render one feedback entry, with a neutral label for its target."""
-    said: str = row["content"].strip()
-    if row["rating"] is not None:
-        said = f"Rated {row['rating']} of 5. {said}".strip()
-    if row["target_type"] is None:
+    said = entry.content.strip()
+    if entry.rating is not None:
+        said = f"Rated {entry.rating} of 5. {said}".strip()
+    if entry.target is None:
         return said
-    label = build_label(
-        row["target_type"].replace("_", " ").capitalize(),
-        session_id=context.session_id,
-        models=len(context.models),
-        origin=row["target_origin"],
-        model_index=row["target_model_index"],
-        is_origin=row["target_is_origin"],
-    )
-    return f"On {label}: {said}"
+    header = entry.target.type.replace("_", " ").capitalize()
+    return f"On {_label(context, header, entry.target)}: {said}"
 
 
 # -- names and marks ------------------------------------------------------------------------------

@@ -36,7 +36,6 @@ class Situation:
     """The documents and plan jobs of an iteration, as a plan job sees them."""
 
     documents: Sequence[Document]
-    made_in: Mapping[UUID, str]
     progress: Sequence[Progress]
     models: Sequence[str]
     outline: Outline
@@ -85,8 +84,7 @@ def _read(rule: InputRule, stage: Stage, model_index: int, situation: Situation)
     documents = tuple(
         document
         for document in situation.documents
-        if (situation.made_in[document.id], document.type) == kind
-        and document.model_index in makers
+        if document.kind == kind and document.model_index in makers
     )
     made = Counter(document.model_index for document in documents)
     done = _list_done(kind, stage, situation)

@@ -119,7 +119,7 @@ async def _set_aside(
         # Usually the funds are sufficient, and one query is enough.
         if await holds.reserve_unasked(db, tenant_id, new, fraction) is not None:
             return cap
-        funds = await wallets.load_purse(
+        funds = await wallets.load_funds(
             db, tenant_id, new.wallet_id, new.session_id, is_play=new.is_play
         )
         cap = decide(funds, fraction)
@@ -186,6 +186,14 @@ def build_hold(
 # -- before anything is called ---------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The maximum cost of shortening, in real money and in play money."""
+
+    credits: int = 0
+    play_credits: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
     """The whole cost of one prompt: shortening it, and the call."""
@@ -195,19 +203,7 @@ class Outlook:
     before_tokens: int
     counted_tokens: int
     output_cap: int
-    # The cost of shortening, in real and in play money.
-    extra_credits: int = 0
-    extra_play_credits: int = 0
-
-
-async def judge_ahead(engine: Engine, job: Job, outlook: Outlook, *, wallet_id: UUID) -> None:
-    """Check that the wallet can pay for shortening and the call; raise before any call."""
-    fraction = Decimal(str(engine.settings.max_spend_fraction))
-    for kind in (False, True):
-        funds = await wallets.load_purse(
-            engine.db, job.tenant_id, wallet_id, job.session_id, is_play=kind
-        )
-        judge_outlook(outlook, funds, fraction, is_approved=job.is_spend_approved)
+    extra: Cost
 
 
 def judge_outlook(
@@ -215,7 +211,7 @@ def judge_outlook(
 ) -> None:
     """Check the total cost of a prompt in one kind of money."""
     card = outlook.card
-    extra = outlook.extra_play_credits if funds.is_play else outlook.extra_credits
+    extra = outlook.extra.play_credits if funds.is_play else outlook.extra.credits
     needed, what = extra, "Shortening a prompt"
     if funds.is_play is is_play(card):
         rates, counted = Rates.of(card), outlook.counted_tokens
@@ -297,7 +293,7 @@ async def is_funded_now(
     """
     if not isinstance(error, FundsError) or error.needed_credits is None:
         return False
-    funds = await wallets.watch_purse(connection, job.session_id, is_play=error.is_play)
+    funds = await wallets.watch_funds(connection, job.session_id, is_play=error.is_play)
     return is_enough_now(error, funds, Decimal(str(engine.settings.max_spend_fraction)))
 
 

@@ -47,7 +47,7 @@ from dialectic.pipeline.call import call
 from dialectic.pipeline.fit.combine import gather_merge, plan_level
 from dialectic.pipeline.fit.compress import Fitted, compress, decide_again
 from dialectic.pipeline.fit.ladder import choose_compressor, make_room
-from dialectic.pipeline.fit.shortener import Needed, Turn
+from dialectic.pipeline.fit.turn import Needed, Turn
 from dialectic.pipeline.gather import Material, gather
 from dialectic.pipeline.interpret import WINDOW_FULL, Limits, close, interpret
 from dialectic.pipeline.load import JobContext, load_job_context

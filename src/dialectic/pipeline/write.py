@@ -32,8 +32,9 @@ from dialectic.core.job import ExecutePayload, Job, derive_chunk_id, derive_cont
 from dialectic.core.models.messages import Request
 from dialectic.core.process.definition import ExpectedDocument
 from dialectic.core.slug import slugify_name
-from dialectic.db.tables.chunks import NewChunk
-from dialectic.db.tables.records import MARKDOWN, File, NewContribution, NewResource
+from dialectic.db.tables.contributions import NewChunk, NewContribution
+from dialectic.db.tables.files import MARKDOWN, File
+from dialectic.db.tables.records import NewResource
 from dialectic.pipeline.call import Answer
 from dialectic.pipeline.gather import Material
 from dialectic.pipeline.interpret import Continue, Finish
@@ -167,7 +168,7 @@ def build_contribution(
         model_id=payload.model_id,
         model_name=payload.model_name,
         model_index=payload.model_index,
-        contribution_type=material.output_type,
+        contribution_type=payload.output_type,
         rank=material.rank,
         origin=material.origin,
         source_group=material.source_group,
@@ -219,7 +220,7 @@ def build_document(
     about, usage = material.target_contribution_id, sum_usage(said)
     fields: dict[str, FieldValue] = {
         "contribution_id": str(derive_contribution_id(job.id)),
-        "type": material.output_type,
+        "type": material.payload.output_type,
         "stage": material.folder.stage,
         "iteration": job.iteration_number,
         "model": material.payload.model_name,

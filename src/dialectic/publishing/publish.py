@@ -26,8 +26,16 @@ from dialectic.core.transfer.bundle_format import (
 )
 from dialectic.core.transfer.rows import ContentIn
 from dialectic.db.pool import Connection
-from dialectic.db.tables import descriptions, discards
-from dialectic.db.tables.records import SQL, File
+from dialectic.db.tables.files import (
+    SQL,
+    File,
+    discard_files,
+    forget_files,
+    list_tickets,
+    make_due,
+    mark_done,
+    take_files,
+)
 from dialectic.engine import Engine
 from dialectic.errors import DialecticError, NotFound, Remedy, RemedyAction, StorageUnavailable
 from dialectic.publishing.snapshot import add_texts, read_file, retry_if_changed, take_snapshot
@@ -189,8 +197,8 @@ async def publish_left_behind(engine: Engine, *, write_timeout_s: float = WRITE_
 
 async def describe_project(engine: Engine, tenant_id: UUID, project_id: UUID) -> None:
     """Write the description of a project; if that fails, it stays due."""
-    make_due = functools.partial(descriptions.make_due, project_id=project_id)
-    await _describe(engine, tenant_id, await engine.db.transact(tenant_id, make_due))
+    mark_due = functools.partial(make_due, project_id=project_id)
+    await _describe(engine, tenant_id, await engine.db.transact(tenant_id, mark_due))
 
 
 async def _describe_if_possible(engine: Engine, tenant_id: UUID, slug: str) -> int:
@@ -209,7 +217,7 @@ async def _describe_if_possible(engine: Engine, tenant_id: UUID, slug: str) -> i
 async def _describe(engine: Engine, tenant_id: UUID, slug: str) -> int:
     """Build and write the files that are due; return how many no longer are."""
     paths = [readme_path(slug), settings_path(slug)]
-    look = functools.partial(descriptions.list_tickets, paths=paths)
+    look = functools.partial(list_tickets, paths=paths)
     due = await engine.db.transact(tenant_id, look)
     if not due:
         return 0
@@ -221,11 +229,11 @@ async def _describe(engine: Engine, tenant_id: UUID, slug: str) -> int:
         await _write(engine, key, file.data, timeout_s=WRITE_TIMEOUT_S)
 
     async def mark(connection: Connection) -> int:
-        count = await descriptions.mark_done(connection, made)
+        count = await mark_done(connection, made)
         if count < len(made):
             # Another worker has written newer files meanwhile, and ours may have replaced them.
             with contextlib.suppress(NotFound):
-                await descriptions.make_due(connection, project_id)
+                await make_due(connection, project_id)
         return count
 
     count = await engine.db.transact(tenant_id, mark)
@@ -260,7 +268,7 @@ async def discard_files_in(connection: Connection, project_id: UUID, slug: str) 
 
     The caller may delete them after its commit; any worker deletes the rest a little later.
     """
-    return await discards.discard_files(
+    return await discard_files(
         connection,
         project_id,
         list_archives(slug),
@@ -288,7 +296,7 @@ async def delete_files(
             *(_delete(engine, f"{tenant_id}/{path}", delete_timeout_s) for path in some)
         )
         deleted = [path for path, is_gone in zip(some, gone, strict=True) if is_gone]
-        forget = functools.partial(discards.forget_files, paths=deleted)
+        forget = functools.partial(forget_files, paths=deleted)
         done += await engine.db.transact(tenant_id, forget)
     return done
 
@@ -309,9 +317,7 @@ async def delete_left_behind(engine: Engine, *, delete_timeout_s: float = DELETE
     """Delete the remaining files of deleted projects, for all tenants; return how many files."""
     done = 0
     while True:
-        taken = await discards.take_files(
-            engine.db, again_after=AGAIN_AFTER, limit=DELETIONS_AT_ONCE
-        )
+        taken = await take_files(engine.db, again_after=AGAIN_AFTER, limit=DELETIONS_AT_ONCE)
         of_tenants: dict[UUID, list[str]] = defaultdict(list)
         for tenant_id, path in taken:
             of_tenants[tenant_id].append(path)

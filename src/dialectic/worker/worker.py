@@ -29,7 +29,7 @@ from dialectic.core.job import Job, JobKey
 from dialectic.db.migrate import find_upgrade
 from dialectic.db.pool import CONNECTION_LOST, WORKER_ROLE, WRONG_STATEMENT, Connection, has_code
 from dialectic.db.queue import SETTINGS, LaneManager, open_queries
-from dialectic.db.tables import figures, jobs
+from dialectic.db.tables import jobs
 from dialectic.db.tables.accounts import sweep as sweep_accounts
 from dialectic.engine import Engine
 from dialectic.errors import DialecticError, EndpointBusy, SchemaChanged, TextBusy
@@ -377,7 +377,7 @@ class Worker:
         if lost:
             logger.warning("%d call(s) were charged but their answers were lost", lost)
         await sweep_accounts(connection)
-        await figures.flush_counters(connection.fetch, self.engine.counters)
+        await self.engine.counters.flush(connection.fetch)
         for lane in await jobs.list_lanes(connection):
             self._lanes.add(lane)  # also unknown endpoints: their jobs must fail, not wait
 

@@ -59,17 +59,10 @@ MATERIAL = Material(
     name=ContributionName("offline-small", 1, "thesis"),
     system="You are an author.",
     words=WORDS,
-    output_type="thesis",
-    is_intermediate=False,
     is_lead=True,
     is_first_session=True,
     rank=1,
     origin=1,
-    source_group=None,
-    target_contribution_id=None,
-    flags=(),
-    expected=(),
-    max_output_tokens=None,
 )
 
 

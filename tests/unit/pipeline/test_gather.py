@@ -12,7 +12,7 @@ from dialectic.core.documents.file_paths import ContributionName, Relation
 from dialectic.errors import PlanError
 from dialectic.pipeline.assemble import compose_prompt
 from dialectic.pipeline.gather import SELF_CRITIQUE, gather, gather_stage_words
-from dialectic.pipeline.load import Text
+from dialectic.pipeline.load import GivenText, Target, Text
 from tests.cases import each_case
 from tests.problems import refusing
 from tests.unit.pipeline.job_contexts import (
@@ -151,15 +151,10 @@ def test_the_next_iteration_hears_everything_that_was_said_about_this_one() -> N
 
 
 def test_what_is_said_about_one_document_names_it_by_its_label() -> None:
-    about = {
-        "target_type": "thesis",
-        "target_origin": 2,
-        "target_model_index": 2,
-        "target_is_origin": True,
-    }
+    about = Target("thesis", origin=2, model_index=2, is_origin=True)
     said = [
-        build_feedback("thesis", "Lovely.", **about),
-        build_feedback("thesis", "", rating=2, **about),
+        build_feedback("thesis", "Lovely.", target=about),
+        build_feedback("thesis", "", rating=2, target=about),
     ]
     scene = build_scene(*THESES, feedback=said)
     material = gather(scene, build_job("antithesis"), build_critique(1, THESES[1]))
@@ -172,7 +167,7 @@ def test_what_is_said_about_one_document_names_it_by_its_label() -> None:
 
 
 def test_context_is_labelled_by_its_kind() -> None:
-    scene = build_scene(context=({"type": "domain_standards", "content": "With tax."},))
+    scene = build_scene(context=(GivenText("domain_standards", "With tax."),))
     (item,) = gather_stage_words(scene, THESIS).context
     assert (item.label, item.text) == ("Domain standards", "With tax.")
 

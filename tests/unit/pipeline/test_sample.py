@@ -111,7 +111,11 @@ def test_files_of_one_model_never_share_a_number(process: Process, models: int) 
     build_small_outline(process, models)
     played = PlayedSession(process, ["offline/same"] * models).play_in_order()
     named = Counter(
-        (played.made_in[derive_contribution_id(child.id)], payload.output_type, payload.ordinal)
+        (
+            played.documents[derive_contribution_id(child.id)].stage_slug,
+            payload.output_type,
+            payload.ordinal,
+        )
         for child, payload in ((child, child.payload) for child in played.children.values())
     )
     assert max(named.values(), default=1) == 1

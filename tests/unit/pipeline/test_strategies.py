@@ -22,6 +22,7 @@ def build_document(
 ) -> Document:
     return Document(
         id=uuid5(UUID(int=1), f"{kind}:{model_index}:{rank}"),
+        stage_slug=kind,
         type=kind,
         model_index=model_index,
         rank=rank,

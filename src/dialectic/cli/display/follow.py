@@ -24,7 +24,7 @@ from dialectic.core.job import ENDED, WAITING, JobStatus
 from dialectic.core.session_state import Phase
 from dialectic.errors import ExitCode
 
-# A live worker claims a job within a second; the lease of a dead one expires after ten.
+# A live worker claims a job within a second; the job of a dead one is due again after ten.
 IDLE_S = 10.0
 DUE = frozenset({JobStatus.PENDING, JobStatus.PENDING_NEXT_STEP, JobStatus.PENDING_CONTINUATION})
 # A worker holds these jobs, or will retry them when an endpoint has capacity.

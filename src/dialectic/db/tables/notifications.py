@@ -15,6 +15,7 @@ from uuid import UUID
 import asyncpg
 
 from dialectic.core.session_state import show_status
+from dialectic.core.strict_json import Json
 from dialectic.db.pool import Connection, Database
 from dialectic.db.queries import load_queries
 from dialectic.errors import NotFound
@@ -91,7 +92,7 @@ async def mark_read(connection: Connection, user_id: UUID, notification_id: int)
         raise NotFound(f"Notification {notification_id} does not exist.")
 
 
-def as_state(row: asyncpg.Record) -> dict[str, Any]:
+def as_state(row: asyncpg.Record) -> Json:
     """Build the state of one session as JSON values."""
     shown = show_status(row)
     return {name: str(value) if isinstance(value, UUID) else value for name, value in shown.items()}

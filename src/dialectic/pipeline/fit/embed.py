@@ -23,7 +23,7 @@ from dialectic.ledger import holds
 from dialectic.ledger.holds import Purpose
 from dialectic.limits.admission import Outcome, Report
 from dialectic.pipeline.call import attempt
-from dialectic.pipeline.fit.shortener import Turn, claim_or_find, save_paid
+from dialectic.pipeline.fit.turn import Turn, claim_or_find, save_paid
 from dialectic.pipeline.reserve import build_hold
 from dialectic.retrieval.embedders import Embedded, Embedder
 from dialectic.retrieval.pieces import CUT_VERSION, Piece, build_reading, cut, cut_evenly
@@ -133,7 +133,7 @@ class Library:
         await turn.transact(lambda c: compressions.save_vectors(c, turn.job, key, free, Paid()))
         return Vectors(pieces, rows)
 
-    async def _find_indexed(self, readings: Sequence[str]) -> dict[str, Any]:
+    async def _find_indexed(self, readings: Sequence[str]) -> dict[str, list[float]]:
         """Find the vectors that the search index already has."""
         by_hash = {hash_text(each): each for each in readings}
         name, dimensions = self.embedder.name, self.embedder.dimensions

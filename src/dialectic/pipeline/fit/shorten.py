@@ -23,17 +23,10 @@ from dialectic.errors import ContextWindowError
 from dialectic.ledger.holds import Purpose
 from dialectic.pipeline.assemble import Kind, Part, PartKey, compute_input_max, fit
 from dialectic.pipeline.call import Answer, call
+from dialectic.pipeline.fit.compress import Shortened
 from dialectic.pipeline.fit.embed import Library, score_likeness
-from dialectic.pipeline.fit.shortener import (
-    Cost,
-    Replacement,
-    Turn,
-    claim_or_find,
-    judge,
-    save_paid,
-)
-from dialectic.pipeline.gather import Item
-from dialectic.pipeline.reserve import judge_reply, release, reserve
+from dialectic.pipeline.fit.turn import Turn, claim_or_find, judge, save_paid
+from dialectic.pipeline.reserve import Cost, judge_reply, release, reserve
 from dialectic.processes.loader import load_words
 from dialectic.retrieval.extract import extract
 from dialectic.tokens.counting import (
@@ -98,9 +91,8 @@ class Extractor:
 
     # -- shorter texts ---------------------------------------------------------------------------
 
-    async def apply(self, parts: Sequence[Part], budget_tokens: int) -> Replacement:
-        """Find the shortened version of one text, or make it."""
-        (part,) = parts
+    async def shorten(self, part: Part, budget_tokens: int) -> Shortened:
+        """Find the shortened version of a text, or make it."""
         key = CompressionKey(
             content_hash=hash_text(part.text),
             purpose_hash=hash_text(self.purpose),
@@ -123,7 +115,7 @@ class Extractor:
             cost_credits=cost,
             is_reused=found is not None,
         )
-        return Replacement((Item(part.label, made.text, part.source_id),), (entry,))
+        return Shortened(made.text, entry)
 
     async def _find(self, key: CompressionKey) -> Compressed | None:
         tenant_id = self.turn.job.tenant_id

@@ -253,7 +253,11 @@ def test_its_prompt_holds_its_documents_under_their_labels_and_a_length() -> Non
 
 def test_what_it_makes_is_an_intermediate_of_its_stage_named_by_its_combine_job() -> None:
     material = gather_merge(build_merge_scene(), JOB, build_payload())
-    assert (material.output_type, material.is_intermediate, material.rank) == (COMBINED, True, 7)
+    assert (material.payload.output_type, material.is_intermediate, material.rank) == (
+        COMBINED,
+        True,
+        7,
+    )
     path = build_path(Intermediate(material.folder, material.name))
     assert path.endswith("/_work/offline-architect_combining_0badcafe_7_combined.md")
     place = parse_path(path)

@@ -30,13 +30,13 @@ from dialectic.pipeline.fit.compress import (
     SHARES,
     Candidate,
     Fitted,
+    Shortened,
     compress,
     decide_again,
     decide_budget,
     measure,
     score_turn,
 )
-from dialectic.pipeline.fit.shortener import Replacement
 from dialectic.pipeline.gather import Item, Material
 from dialectic.tokens.counting import count_request_tokens
 from tests.cases import each_case
@@ -63,8 +63,7 @@ class Scissors:
         self.weighed += [part.key for part in parts]
         return {part.key: (ord(part.text[:1] or "0") % 10) / 10 for part in parts}
 
-    async def apply(self, parts: Sequence[Part], budget_tokens: int) -> Replacement:
-        (part,) = parts
+    async def shorten(self, part: Part, budget_tokens: int) -> Shortened:
         self.asked.append((part.key, budget_tokens))
         text = part.text[:budget_tokens]
         entry = Entry(
@@ -76,7 +75,7 @@ class Scissors:
             compressor="scissors/1",
             budget_tokens=budget_tokens,
         )
-        return Replacement((Item(part.label, text),), (entry,))
+        return Shortened(text, entry)
 
 
 def build(

@@ -1,7 +1,7 @@
 -- Compressed texts, and vectors of texts. Rows of the current tenant only.
 
 -- name: find_vectors
-select content_hash, pieces, vectors, tokens
+select content_hash, pieces, vectors as data, tokens
 from dialectic_text_vectors
 where content_hash = any ($1) and embedder = $2 and completed_at is not null
 
@@ -36,7 +36,7 @@ where (v.job_id, v.attempt) = (excluded.job_id, excluded.attempt)
 returning v.id
 
 -- name: find_compression
-select content, tokens_before, tokens_after
+select content as text, tokens_before, tokens_after
 from dialectic_compressions
 where id = $1 and completed_at is not null
 

@@ -15,9 +15,13 @@ on conflict (tenant_id, id) do nothing
 returning id
 
 -- name: claim
-select tenant_id, id, session_id, stage_slug, iteration_number, attempt_count, retry_count,
-  max_retries, current_step, throttled_since, payload, error_details, is_spend_approved,
-  dialectic.now() as claimed_at
+select tenant_id, id, session_id, stage_slug, iteration_number, attempt_count as attempt, retry_count,
+  max_retries, current_step, payload as payload_json, is_spend_approved,
+  coalesce(extract(epoch from dialectic.now() - throttled_since), 0)::double precision as throttled_s,
+  array(
+    select e.entry ->> 'code' from jsonb_array_elements(error_details) with ordinality e (entry, nth)
+    order by e.nth
+  ) as error_codes
 from dialectic.claim_jobs($1, $2, $3, $4, $5, $6, $7)
 
 -- name: turn_away

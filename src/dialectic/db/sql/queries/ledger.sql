@@ -60,20 +60,6 @@ order by hold_key
 -- name: load_hold
 select * from token_wallet_holds where hold_key = $1
 
--- name: list_history
--- The newest transfers of a wallet, with the call of each.
-select t.id, t.created_at, t.transaction_type, t.is_play, t.amount_credits,
-  case when t.to_account = 'wallet' then t.amount_credits
-    when t.from_account = 'wallet' then -t.amount_credits else 0 end as change_credits,
-  t.balance_after_credits, t.notes, h.purpose, h.model_name, h.session_id, h.stage_slug
-from token_wallet_transactions t
-left join token_wallet_holds h
-  on h.tenant_id = t.tenant_id and h.hold_key = t.idempotency_key
-  and t.transaction_type in ('usage', 'overrun', 'loss')
-where t.wallet_id = $1
-order by t.id desc
-limit $2
-
 -- name: report_costs
 select stage_slug, model_name, purpose, is_play,
   count(*) filter (where state = 'posted') as calls,

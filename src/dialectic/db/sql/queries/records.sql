@@ -128,24 +128,6 @@ values ($1, $2, $3, $4, $5, $6, $7, $8, case when $8 = 'generating' then dialect
 on conflict do nothing
 returning stage_slug
 
--- name: insert_files
-insert into dialectic_files (tenant_id, path, project_id, mime_type, size_bytes, sha256, content)
-select $1, file.path, $2, file.mime_type, length(file.content), file.sha256, file.content
-from unnest($3::text[], $4::text[], $5::text[], $6::bytea[])
-  as file (path, mime_type, sha256, content)
-
--- name: read_waiting_files
-select path, content from dialectic_files where path = any ($1) and content is not null
-
--- name: list_waiting_files_of_project
-select path from dialectic_files where project_id = $1 and written_at is null order by path
-
--- name: take_waiting_files
-select * from dialectic.take_waiting_files($1, $2, $3)
-
--- name: mark_files_written
-select dialectic.mark_files_written($1, $2, $3) as path
-
 -- name: list_files_of_project
 select path, mime_type, size_bytes, sha256 from dialectic_files
 where project_id = $1 and starts_with(path, $2)
@@ -317,8 +299,18 @@ select tenant_id, id, session_id, job_id, root_contribution_id, turn_index, stag
 from jsonb_populate_record(null::dialectic_chunks, $1)
 
 -- name: list_chunks
+-- The turns of one document, for display.
+select id, turn_index, storage_path, finish_reason, tokens_used_output, manifest
+from dialectic_chunks where root_contribution_id = $1 order by turn_index
+
+-- name: read_chunks
 -- The turns of one document so far.
-select * from dialectic_chunks where root_contribution_id = $1 order by turn_index
+select turn_index as turn, content as text, finish_reason, raw_finish_reason,
+  jsonb_build_object('input_tokens', tokens_used_input, 'output_tokens', tokens_used_output,
+    'source', usage_source) as usage,
+  provider_request_id as request_id, processing_time_ms as elapsed_ms, flags, opening, manifest,
+  storage_path as path, raw_response_storage_path as raw_path
+from dialectic_chunks where root_contribution_id = $1 order by turn_index
 
 -- name: load_chunk
 select * from dialectic_chunks where id = $1
@@ -345,7 +337,8 @@ order by c.iteration_number, r.position, c.contribution_type, c.model_index, c.r
 -- Everything that a job needs of its session, in one query. Feedback is that of this iteration and
 -- the previous one; $3 are the types of resource that a user gives to a project.
 select s.id as session_id, s.project_id, s.user_id, s.wallet_id, s.process_template_id, s.is_autopilot,
-  s.continue_until_complete, s.max_output_tokens, s.max_retries, s.lead_model_index, s.selected_model_ids,
+  s.continue_until_complete as continues, s.max_output_tokens, s.max_retries, s.lead_model_index,
+  s.selected_model_ids as model_ids,
   p.slug as project_slug, p.project_name, p.initial_user_prompt as request, d.name as domain,
   not exists (
     select from dialectic_sessions o
@@ -357,7 +350,7 @@ select s.id as session_id, s.project_id, s.user_id, s.wallet_id, s.process_templ
     from unnest(s.selected_model_ids) with ordinality as chosen (id, nth)
     join ai_providers m on m.tenant_id = s.tenant_id and m.id = chosen.id
     order by chosen.nth
-  ) as model_names,
+  ) as models,
   array(
     select r.stage_slug from dialectic_project_resources r
     where r.tenant_id = s.tenant_id and r.session_id = s.id and r.iteration_number = $2
@@ -366,8 +359,9 @@ select s.id as session_id, s.project_id, s.user_id, s.wallet_id, s.process_templ
   (
     select coalesce(jsonb_agg(jsonb_build_object(
       'stage', f.stage_slug, 'iteration', f.iteration_number, 'content', f.content,
-      'rating', f.rating, 'target_type', c.contribution_type, 'target_origin', c.origin,
-      'target_model_index', c.model_index, 'target_is_origin', c.source_group is null
+      'rating', f.rating, 'target', case when c.id is not null then jsonb_build_object(
+        'type', c.contribution_type, 'origin', c.origin, 'model_index', c.model_index,
+        'is_origin', c.source_group is null) end
     ) order by f.iteration_number, f.created_at, f.id), '[]')
     from dialectic_feedback f
     left join dialectic_contributions c
@@ -393,7 +387,7 @@ where s.id = $1
 select
   (select coalesce(json_agg(json_build_object(
       'id', coalesce(c.original_model_contribution_id, c.id), 'type', c.contribution_type,
-      'stage', c.stage, 'model_index', c.model_index, 'rank', c.rank,
+      'stage_slug', c.stage, 'model_index', c.model_index, 'rank', c.rank,
       'source_group', c.source_group, 'origin', c.origin)), '[]')
     from dialectic_contributions c
     where c.session_id = $1 and c.iteration_number = $2 and c.is_latest_edit and c.turn_index = 0
@@ -415,8 +409,8 @@ select
 -- name: read_documents
 -- The latest text of each document, by the id of its first version.
 select coalesce(c.original_model_contribution_id, c.id) as id, c.id as version_id,
-  c.contribution_type, c.stage,
-  c.model_index, c.rank, c.origin, c.source_group, c.storage_path, c.content
+  c.contribution_type as type, c.stage as stage_slug,
+  c.model_index, c.rank, c.origin, c.source_group, c.storage_path as path, c.content
 from dialectic_contributions c
 where c.session_id = $1 and c.is_latest_edit and c.turn_index = 0
   and coalesce(c.original_model_contribution_id, c.id) = any ($2)
@@ -424,8 +418,8 @@ where c.session_id = $1 and c.is_latest_edit and c.turn_index = 0
 -- name: read_versions
 -- The texts of the given versions.
 select coalesce(c.original_model_contribution_id, c.id) as id, c.id as version_id,
-  c.contribution_type, c.stage,
-  c.model_index, c.rank, c.origin, c.source_group, c.storage_path, c.content
+  c.contribution_type as type, c.stage as stage_slug,
+  c.model_index, c.rank, c.origin, c.source_group, c.storage_path as path, c.content
 from dialectic_contributions c
 where c.session_id = $1 and c.turn_index = 0 and c.id = any ($2)
 

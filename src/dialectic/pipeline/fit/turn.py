@@ -1,14 +1,15 @@
-"""The protocol of everything that shortens texts, and the code its implementations share.
+"""One turn of a job before its request fits, and what every way of shortening it shares.
 
-They share the turn, the check of the funds, the claim on a text that costs money, and the one
-commit that saves a result and pays for it. Independent of any implementation.
+Shared are the replacement of its inputs, the check of the funds, the claim on a text that costs
+money, and the one commit that saves a result and pays for it. Independent of any way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from decimal import Decimal
+from typing import TypeVar
 from uuid import UUID
 
 from dialectic.core.documents.prompts import Entry
@@ -22,10 +23,11 @@ from dialectic.engine import Engine
 from dialectic.errors import TextBusy
 from dialectic.ledger import holds
 from dialectic.ledger.holds import HoldState, derive_side_key
-from dialectic.pipeline.assemble import Part, PartKey, compose_prompt, compute_output_cap
+from dialectic.ledger.wallets import load_funds
+from dialectic.pipeline.assemble import compose_prompt, compute_output_cap
 from dialectic.pipeline.gather import Item, Material, Words
 from dialectic.pipeline.load import JobContext
-from dialectic.pipeline.reserve import Outlook, judge_ahead
+from dialectic.pipeline.reserve import Cost, Outlook, judge_outlook
 
 # When to check again whether another job has made the text.
 BUSY_S = 1.0
@@ -39,13 +41,13 @@ class Turn:
 
     engine: Engine
     job: Job
-    scene: JobContext
+    context: JobContext
     material: Material
     card: ModelCard
 
     @property
     def wallet_id(self) -> UUID:
-        return self.scene.wallet_id
+        return self.context.wallet_id
 
     async def transact(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         return await self.engine.db.transact(self.job.tenant_id, work)
@@ -56,16 +58,8 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
-    """The maximum cost of shortening, in real money and in play money."""
-
-    credits: int = 0
-    play_credits: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Replacement:
-    """Shorter texts that replace longer ones, with their manifest entries."""
+    """Texts that replace all inputs of a turn, with their manifest entries."""
 
     items: tuple[Item, ...]
     entries: tuple[Entry, ...] = ()
@@ -73,15 +67,16 @@ class Replacement:
     spent_credits: int = 0
     notes: tuple[str, ...] = ()
 
-    def put_into(self, material: Material) -> Material:
-        """Build the turn's material with these texts as its inputs."""
-        return replace(
-            material,
-            words=replace(material.words, inputs=self.items),
-            flags=(*material.flags, *self.notes),
+    def put_into(self, turn: Turn) -> Turn:
+        """Build the turn with these texts as its inputs."""
+        material = replace(
+            turn.material,
+            words=replace(turn.material.words, inputs=self.items),
+            flags=(*turn.material.flags, *self.notes),
             searched=self.entries,
             searching_credits=self.spent_credits,
         )
+        return replace(turn, material=material)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,36 +85,6 @@ class Needed:
 
     id: UUID
     payload: CombinePayload
-
-
-class Shortener(Protocol):
-    """One method that shortens texts of a prompt."""
-
-    async def estimate(self, parts: Sequence[Part], tokens: int) -> Cost | None:
-        """Estimate the maximum cost of shortening these to this many tokens, without any call.
-
-        None if other jobs pay for it.
-        """
-
-    async def apply(self, parts: Sequence[Part], budget_tokens: int) -> Replacement | Needed | None:
-        """Replace these by texts within the budget; None if that is impossible."""
-
-
-class TextShortener(Protocol):
-    """A shortener of single texts that also scores their relevance."""
-
-    async def judge(self, parts: Sequence[Part], before_tokens: int, tokens: int) -> None:
-        """Raise `FundsError` if shortening and the call exceed the spending limit."""
-
-    async def weigh(self, parts: Sequence[Part]) -> Mapping[PartKey, float]:
-        """Score the relevance of each text to the task, from 0 to 1."""
-
-    async def apply(self, parts: Sequence[Part], budget_tokens: int) -> Replacement:
-        """Replace one text by a shorter one within the budget, in tokens of its reader."""
-
-    @property
-    def spent_credits(self) -> int:
-        """What was spent so far on shortening and on scoring."""
 
 
 def build_purpose(words: Words) -> str:
@@ -140,10 +105,15 @@ async def judge(turn: Turn, cost: Cost, *, before_tokens: int, counted_tokens: i
         before_tokens=before_tokens,
         counted_tokens=counted_tokens,
         output_cap=compute_output_cap(turn.material.max_output_tokens, turn.card),
-        extra_credits=cost.credits,
-        extra_play_credits=cost.play_credits,
+        extra=cost,
     )
-    await judge_ahead(turn.engine, turn.job, outlook, wallet_id=turn.wallet_id)
+    engine, job = turn.engine, turn.job
+    fraction = Decimal(str(engine.settings.max_spend_fraction))
+    for kind in (False, True):
+        funds = await load_funds(
+            engine.db, job.tenant_id, turn.wallet_id, job.session_id, is_play=kind
+        )
+        judge_outlook(outlook, funds, fraction, is_approved=job.is_spend_approved)
 
 
 async def claim_or_find(
