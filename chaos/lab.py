@@ -31,8 +31,8 @@ from chaos.verdict import Report
 from dialectic.app import sessions
 from dialectic.app.projects import create_session
 from dialectic.app.transaction import Tenant
+from dialectic.contract.sessions import RunRequest
 from dialectic.core.models.endpoint import KEY_VARIABLES
-from dialectic.core.run_request import RunRequest
 from dialectic.db.migrate import migrate
 from dialectic.db.pool import APP_ROLE, CONNECTION_LOST, Address, Database
 from dialectic.db.tables.records import Account, open_account

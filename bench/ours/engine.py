@@ -11,7 +11,7 @@ from uuid import UUID
 from bench.child import Options
 from dialectic.app.projects import create_session
 from dialectic.app.transaction import Tenant
-from dialectic.core.run_request import RunRequest
+from dialectic.contract.sessions import RunRequest
 from dialectic.db.pool import Address, Database
 from dialectic.db.tables.records import Account
 from dialectic.engine import Engine, Failpoints

@@ -18,7 +18,7 @@ from bench.ours.engine import choose_model, open_engine
 from bench.pieces import DIMENSIONS, Pieces, build_pieces, find_nearest, find_recall
 from dialectic.app.projects import create_session
 from dialectic.app.transaction import Tenant
-from dialectic.core.run_request import RunRequest
+from dialectic.contract.sessions import RunRequest
 from dialectic.db.migrate import migrate
 from dialectic.db.pool import APP_ROLE, Address, Connection
 from dialectic.db.tables import memory

@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from decimal import Decimal
 from uuid import UUID
 from weakref import WeakValueDictionary
 
@@ -138,6 +139,11 @@ class Engine:
     def counters(self) -> Counters:
         """The counters of this process; they are flushed to the database."""
         return self.db.counters
+
+    @property
+    def spend_fraction(self) -> Decimal:
+        """The share of the available funds that one call may cost without an approval."""
+        return Decimal(str(self.settings.max_spend_fraction))
 
     @property
     def embedder(self) -> Embedder:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dialectic.core.access import HIDDEN, Secret
-from dialectic.core.bucket import Access
+from dialectic.core.bucket import BucketAccess
 from dialectic.core.models.endpoint import BUILT_IN, SECOND_NAMES, Endpoint
 from dialectic.core.models.endpoint_config import (
     Check,
@@ -158,9 +158,9 @@ class Settings:
         return self.storage_url or (self.home / "storage").as_uri()
 
     @property
-    def storage_access(self) -> Access:
+    def storage_access(self) -> BucketAccess:
         """The access settings of an S3 server, if documents are stored on one."""
-        return Access(
+        return BucketAccess(
             endpoint=self.storage_endpoint,
             region=self.storage_region,
             is_path_style=self.storage_path_style,

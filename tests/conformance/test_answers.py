@@ -181,7 +181,7 @@ async def test_a_key_that_no_header_can_carry_is_not_shown_either(client: Client
     assert client.wire.heard == []
 
 
-async def test_the_line_feed_at_the_end_of_a_key_is_no_part_of_it(client: Client) -> None:
+async def test_the_line_feed_at_the_end_of_a_key_is_not_part_of_it(client: Client) -> None:
     client.wire.play_answer(client.dialect.stream("Yes."))
     client.key = Secret(f" {KEY}\n")
 
@@ -190,7 +190,7 @@ async def test_the_line_feed_at_the_end_of_a_key_is_no_part_of_it(client: Client
     assert client.wire.heard[0].headers[client.dialect.key_header].endswith(KEY)
 
 
-async def test_a_server_that_does_not_stream_is_read_all_the_same(client: Client) -> None:
+async def test_a_server_that_does_not_stream_is_still_read(client: Client) -> None:
     client.wire.play_json(client.dialect.whole(TEXT))
 
     reply = await client.ask()
@@ -249,7 +249,7 @@ async def test_an_answer_that_ended_needs_no_last_word(client: Client) -> None:
     assert (await client.ask()).text == TEXT
 
 
-async def test_a_server_that_stays_after_the_last_word_holds_nobody_up(client: Client) -> None:
+async def test_a_server_that_stays_after_the_last_word_delays_no_call(client: Client) -> None:
     client.wire.play_answer(client.dialect.stream(*PIECES), Hang())
     client.options = {"idle_s": 0.2}
 

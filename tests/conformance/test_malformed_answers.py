@@ -72,7 +72,7 @@ async def test_a_stream_that_only_ends_is_an_error(client: Client) -> None:
 
 @row(12, "an empty answer that says it is whole")
 @pytest.mark.parametrize("text", ["", " \n", None])
-async def test_an_empty_answer_is_told_as_it_came_and_is_no_document(
+async def test_an_empty_answer_is_reported_as_it_came_and_is_not_a_document(
     client: Client, text: Any
 ) -> None:
     client.wire.play_json(client.dialect.whole(text))
@@ -334,7 +334,7 @@ async def test_a_block_out_of_order_is_refused(client: Client) -> None:
 
 
 @spoken_by(Chat(), Content())  # a message has no choices
-async def test_choices_that_nobody_asked_for_are_left_out(client: Client) -> None:
+async def test_choices_that_were_not_requested_are_left_out(client: Client) -> None:
     dialect = client.dialect
     other = json.loads(json.dumps(dialect.text("OTHER")).replace('"index": 0', '"index": 1'))
     end = dialect.end(dialect.words["stop"], None)

@@ -33,7 +33,7 @@ def build_endpoint(**limits: Any) -> Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the database says to whoever asks for a call."""
+    """What the database answers to a request for a permit."""
 
     verdict: str
     wait_s: float

@@ -17,8 +17,8 @@ from pydantic import BaseModel
 
 from dialectic.app.projects import CreatedSession, create_session
 from dialectic.app.transaction import Tenant
+from dialectic.contract.sessions import RunRequest
 from dialectic.core.job import Job, JobKey, JobStatus
-from dialectic.core.run_request import RunRequest
 from dialectic.db.pool import WORKER_ROLE, Address, Connection, Database, connect
 from dialectic.db.tables import jobs, records
 from dialectic.db.tables.records import Account

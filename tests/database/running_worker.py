@@ -110,7 +110,7 @@ class RunningSession:
 async def refusing(
     admin: AdminConnection, table: str, code: str, *, times: int
 ) -> AsyncIterator[None]:
-    """Let the server refuse inserts into a table with a code, so many times.
+    """Let the server refuse inserts into a table with a code, a number of times.
 
     A sequence keeps count: what it has counted stays counted when the transaction does not.
     """

@@ -1,4 +1,4 @@
-"""A deleted project leaves nothing in storage, whoever dies and whatever the storage does."""
+"""A deleted project leaves nothing in storage, whatever process dies and whatever storage does."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ async def test_a_worker_deletes_the_files_that_a_dead_process_left(session: Runn
     assert await list_stored(session) == []
 
 
-async def test_whoever_deletes_a_project_deletes_its_files_at_once(session: RunningSession) -> None:
+async def test_deleting_a_project_deletes_its_files_at_once(session: RunningSession) -> None:
     paths = await delete_rows(session)
     await publish.delete_files(session.engine, session.account.tenant_id, paths)
     assert (await list_stored(session), await session.rows("dialectic_discarded_files")) == ([], [])
@@ -209,7 +209,7 @@ async def test_a_file_that_storage_does_not_give_up_holds_up_no_other_and_goes_l
     assert await publish.delete_left_behind(session.worker_engine) == 2
 
 
-async def test_a_folder_is_given_to_nobody_until_the_files_in_it_are_gone(
+async def test_a_folder_is_not_reused_until_the_files_in_it_are_gone(
     session: RunningSession,
 ) -> None:
     async def find_slug(project_id: UUID) -> str:

@@ -1,4 +1,4 @@
-"""Whoever follows events misses none and is told none twice, however late they commit."""
+"""A follower of events misses none and gets none twice, however late they commit."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Reader:
 
 @dataclass(slots=True)
 class TwoTenants:
-    """Two tenants of whom nobody has heard anything yet, and a hub."""
+    """Two tenants without any events yet, and a hub."""
 
     address: Address
     db: Database
@@ -270,7 +270,7 @@ async def test_what_is_too_old_is_answered_with_the_state_and_the_rest_is_still_
             assert reader.states == []
 
 
-async def test_old_events_go_even_if_nobody_ever_read_them_and_messages_stay_until_read(
+async def test_old_events_are_deleted_even_if_unread_and_messages_stay_until_read(
     two_tenants: TwoTenants, admin: asyncpg.Connection[asyncpg.Record]
 ) -> None:
     user_id = UUID(two_tenants.ours.row_id("users"))
@@ -293,7 +293,7 @@ async def test_old_events_go_even_if_nobody_ever_read_them_and_messages_stay_unt
         assert [state.reason for state in reader.states] == ["too_old"]
 
 
-async def test_a_flood_that_nobody_has_read_is_numbered_part_by_part(
+async def test_a_flood_of_unread_events_is_numbered_part_by_part(
     two_tenants: TwoTenants, admin: asyncpg.Connection[asyncpg.Record]
 ) -> None:
     # The server plans by what it knew before the flood: that every tenant has one event.
@@ -324,7 +324,7 @@ async def test_one_who_follows_a_session_hears_of_that_one_alone(two_tenants: Tw
         assert await reader.hear_until(1) == ["second session"]
 
 
-async def test_who_hears_nothing_is_moved_on_all_the_same(two_tenants: TwoTenants) -> None:
+async def test_a_follower_without_events_is_still_moved_on(two_tenants: TwoTenants) -> None:
     reader = two_tenants.reader(session_id=two_tenants.session(2))
     follower = Follower(
         hub=two_tenants.hub,
@@ -389,7 +389,9 @@ async def test_messages_are_listed_page_by_page_and_marked_as_read_by_their_pers
     await two_tenants.db.transact(two_tenants.ours.id, work)
 
 
-async def test_a_tenant_has_so_many_places_and_each_is_free_again(two_tenants: TwoTenants) -> None:
+async def test_a_tenant_has_a_number_of_places_and_each_is_free_again(
+    two_tenants: TwoTenants,
+) -> None:
     two_tenants.hub.streams_max = 2
     async with two_tenants.reader().following(), two_tenants.reader(two_tenants.theirs).following():
         async with two_tenants.reader().following():
@@ -436,7 +438,7 @@ async def test_a_hub_does_not_wait_for_a_server_that_has_frozen(
                 os.kill(pid, signal.SIGCONT)
 
 
-async def test_without_any_hint_events_are_told_all_the_same(
+async def test_without_any_hint_events_are_still_delivered(
     two_tenants: TwoTenants, admin: asyncpg.Connection[asyncpg.Record]
 ) -> None:
     async with two_tenants.reader().following() as reader:

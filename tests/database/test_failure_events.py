@@ -1,4 +1,4 @@
-"""Whoever follows a session learns why something failed, and before they learn that all is over."""
+"""A follower of a session learns why something failed, before it learns that all is over."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ async def test_a_worker_tells_of_every_failure_once(session: RunningSession) -> 
 # -- throttling ------------------------------------------------------------------------------------
 
 
-async def test_time_in_which_a_job_stood_still_is_no_time_of_being_throttled(
+async def test_time_in_which_a_job_was_paused_does_not_count_as_throttled(
     job_table: JobTable,
 ) -> None:
     job_id = await job_table.insert()

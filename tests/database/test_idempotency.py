@@ -162,7 +162,7 @@ async def test_a_commit_whose_answer_was_lost_is_not_done_again(
     assert await count_effects(db, caller) == 1
 
 
-async def test_whoever_waits_too_long_for_an_equal_request_is_told_that_it_is_in_progress(
+async def test_a_duplicate_that_waits_too_long_is_told_that_it_is_in_progress(
     address: Address, db: Database, admin: asyncpg.Connection[asyncpg.Record], caller: Caller
 ) -> None:
     patience = "alter function claim_key set lock_timeout = '{}'"
@@ -217,7 +217,7 @@ async def test_long_work_is_done_once_for_all_who_ask_in_one_process_and_in_othe
     assert await count_effects(db, caller) == 1
 
 
-async def test_work_goes_on_when_whoever_asked_has_gone_and_its_answer_is_there(
+async def test_work_continues_when_its_client_has_left_and_its_answer_is_there(
     db: Database, caller: Caller
 ) -> None:
     long_requests = LongRequests(db)

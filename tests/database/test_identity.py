@@ -1,4 +1,4 @@
-"""A database and its store know each other from the first start on, whoever dies or is late."""
+"""A database and its storage know each other from the first start on, whatever dies or is late."""
 
 from __future__ import annotations
 

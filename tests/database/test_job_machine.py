@@ -157,7 +157,7 @@ async def test_each_claim_has_a_new_token(job_table: JobTable) -> None:
     assert tokens == [1, 2, 3, 4]
 
 
-async def test_a_job_that_is_held_is_not_to_be_had(job_table: JobTable) -> None:
+async def test_a_job_that_is_held_cannot_be_claimed(job_table: JobTable) -> None:
     job_id = await job_table.insert()
     await job_table.take(job_id, worker="first")
     assert await job_table.claim(job_id, worker="second") is None
@@ -180,7 +180,7 @@ async def test_of_many_that_claim_at_once_one_gets_the_job(job_table: JobTable) 
             assert [job.attempt for job in found if job is not None] == [1]
 
 
-async def test_a_claim_of_several_returns_those_that_are_to_be_had(job_table: JobTable) -> None:
+async def test_a_claim_of_several_jobs_returns_those_that_are_free(job_table: JobTable) -> None:
     free, held, later = [await job_table.insert() for _ in range(3)]
     await job_table.take(held)
     await job_table.retry(await job_table.take(later))
@@ -188,7 +188,7 @@ async def test_a_claim_of_several_returns_those_that_are_to_be_had(job_table: Jo
     assert [job_id for _, job_id in claimed] == [free]
 
 
-async def test_a_job_is_not_to_be_had_before_its_time(job_table: JobTable) -> None:
+async def test_a_job_cannot_be_claimed_before_its_time(job_table: JobTable) -> None:
     job_id = await job_table.insert()
     await job_table.retry(await job_table.take(job_id), delay_s=10.0)
     await job_table.advance(9.9)
@@ -526,7 +526,9 @@ async def test_a_child_that_is_cancelled_counts_as_lost(job_table: JobTable) -> 
     assert await job_table.status(parent.id) == JobStatus.FAILED
 
 
-async def test_a_parent_that_waits_for_nobody_fails_with_the_reason(job_table: JobTable) -> None:
+async def test_a_parent_that_waits_without_children_fails_with_the_reason(
+    job_table: JobTable,
+) -> None:
     parent = await job_table.take(await job_table.insert())
     await job_table.transact(lambda c: jobs.wait(c, parent, jobs.Wait(total_steps=2)))
     row = await job_table.look(parent.id)
@@ -848,7 +850,7 @@ async def test_a_sweep_takes_no_more_than_its_limit_and_the_next_takes_the_rest(
 
 
 @pytest.mark.parametrize("jump_s", [3600.0, -3600.0])
-async def test_a_jump_of_the_clock_rescues_nobody_who_is_alive(
+async def test_a_jump_of_the_clock_takes_no_job_from_a_live_worker(
     job_table: JobTable, jump_s: float
 ) -> None:
     held = await job_table.take_all(await job_table.insert_all([{}] * 10))
@@ -864,7 +866,7 @@ async def test_a_jump_of_the_clock_rescues_nobody_who_is_alive(
     assert len(await job_table.messages()) == 10
 
 
-async def test_a_suspicion_from_the_future_is_counted_anew(job_table: JobTable) -> None:
+async def test_a_suspicion_from_the_future_is_counted_again(job_table: JobTable) -> None:
     job = await job_table.take(await job_table.insert())
     await job_table.advance(3600)
     await job_table.sweep()
@@ -1299,7 +1301,7 @@ class JobStateMachine(RuleBasedStateMachine):
         assert self.run(self.machine.fetch(UNSENT))[0][0] == 0, "a job is due and has no message"
 
     @invariant()
-    def nobody_sleeps_who_should_be_awake(self) -> None:
+    def no_job_sleeps_that_should_be_awake(self) -> None:
         (row,) = self.run(self.admin.fetch(BROKEN))
         assert dict(row) == {"parents_asleep": 0, "waiters_asleep": 0, "children_forgotten": 0}
 

@@ -1,4 +1,4 @@
-"""Whoever writes: nobody but the ledger's functions moves money, and what is wrong is found."""
+"""Only the ledger's functions move money, and errors are found."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ RAW = {
 
 @every_role
 @pytest.mark.parametrize("deed", RAW)
-async def test_nobody_who_logs_in_can(
+async def test_no_login_role_can(
     wallet: AccountWallet, address: Address, role: str, deed: str
 ) -> None:
     await wallet.reserve(100)

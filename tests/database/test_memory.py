@@ -166,7 +166,7 @@ async def test_a_changed_text_takes_the_place_of_the_old_one(place: Place) -> No
     assert await place.count("dialectic_memory_words where lexeme = 'villag'") == 0
 
 
-async def test_another_embedder_reads_all_anew_and_nothing_is_mixed(place: Place) -> None:
+async def test_another_embedder_reads_all_again_and_nothing_is_mixed(place: Place) -> None:
     await place.put(StaticEmbedder(), source(HALL))
     other = CountingEmbedder("test/other")
     assert (await place.put(other, source(TAX))).texts == 1
@@ -178,7 +178,7 @@ async def test_another_embedder_reads_all_anew_and_nothing_is_mixed(place: Place
     assert len(await place.search(plain, OUR_PROJECT, "village hall")) == 1
 
 
-async def test_an_embedder_whose_vectors_come_to_have_another_size_reads_all_anew(
+async def test_an_embedder_whose_vectors_change_their_size_reads_all_again(
     place: Place,
 ) -> None:
     assert (await place.put(PlainEmbedder(4), source(HALL))).texts == 1

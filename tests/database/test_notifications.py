@@ -1,4 +1,4 @@
-"""News is numbered when it is first read, so that whoever has seen number k never misses one."""
+"""Events are numbered when they are first read, so that a reader of number k never misses one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OUR_SESSION, OTHER_SESSION = (UUID(OURS.row_id("dialectic_sessions", n)) for n i
 
 @pytest.fixture
 async def quiet(address: Address, admin: asyncpg.Connection[asyncpg.Record]) -> Address:
-    """Two tenants of whom nobody has heard anything yet."""
+    """Two tenants without any events yet."""
     for tenant in (OURS, THEIRS):
         await insert_tenant(admin, tenant)
     await admin.execute("delete from notifications")
@@ -129,7 +129,7 @@ async def test_two_readers_at_once_never_number_twice(quiet: Address, begin: Ope
     assert await waiting == expected
 
 
-async def test_a_number_once_given_is_not_given_anew_by_a_reader_who_saw_more(
+async def test_a_number_once_given_is_not_given_again_by_a_reader_who_saw_more(
     quiet: Address, begin: Open
 ) -> None:
     slow, quick = await begin(WORKER_ROLE), await begin(WORKER_ROLE)

@@ -17,10 +17,10 @@ import pytest
 from dialectic.app.projects import CreatedSession, create_session
 from dialectic.app.sessions import generate
 from dialectic.app.transaction import Tenant
+from dialectic.contract.sessions import RunRequest
 from dialectic.core.models.model import ModelCard
 from dialectic.core.process.check import build_process
 from dialectic.core.process.definition import Process
-from dialectic.core.run_request import RunRequest
 from dialectic.db.pool import Connection
 from dialectic.db.tables import records
 from dialectic.db.tables.files import File, insert_files
@@ -134,7 +134,7 @@ async def test_first_sessions_that_begin_at_once_share_process_domain_and_models
         assert len({one.session_id for one in begun}) == 10
 
 
-async def test_a_changed_process_is_another_version_beside_the_first(
+async def test_a_changed_process_is_another_version_next_to_the_first(
     engine: Engine, account: Account, admin: Admin
 ) -> None:
     first = await pin(engine, account, build_two_stages("Argue."))
@@ -347,7 +347,7 @@ async def test_a_worker_that_dies_between_storage_and_row_loses_nothing(
 
 
 def without_storage(engine: Engine, tmp_path: Path) -> tuple[Engine, Path]:
-    """An engine whose storage is away: a file stands in its place."""
+    """An engine whose storage is unreachable: a file is in its place."""
     obstacle = tmp_path / "away"
     obstacle.write_bytes(b"")
     store = open_store((obstacle / "storage").as_uri())

@@ -1,4 +1,4 @@
-"""Nobody sees or touches what belongs to another tenant, as the two roles that log in find it."""
+"""The two login roles neither see nor change rows of another tenant."""
 
 from __future__ import annotations
 
@@ -483,7 +483,7 @@ async def test_without_a_tenant_there_is_nothing_anywhere(shared: Address, role:
 
 
 @every_role
-async def test_a_tenant_that_is_no_uuid_is_an_error_not_an_open_door(
+async def test_a_tenant_that_is_not_a_uuid_is_an_error_not_an_open_door(
     shared: Address, role: str
 ) -> None:
     async with connected(shared, role) as connection:
@@ -694,7 +694,9 @@ async def test_notifications_are_read_by_their_tenant_alone(shared: Address, rol
 
 
 @every_role
-async def test_nobody_is_notified_in_the_name_of_another_tenant(shared: Address, role: str) -> None:
+async def test_no_user_is_notified_in_the_name_of_another_tenant(
+    shared: Address, role: str
+) -> None:
     session_id = THEIRS.row_id("dialectic_sessions")
 
     def notify(connection: Connection) -> Awaitable[str]:

@@ -25,7 +25,7 @@ PLAIN = Rates(Decimal(1), Decimal(1))
 
 
 def used(tokens: int, *, input_tokens: int = 0, **facts: Any) -> Actual:
-    """The usage of a call with so many output tokens."""
+    """The usage of a call with this number of output tokens."""
     return Actual(input_tokens, tokens, UsageSource.REPORTED, **facts)
 
 

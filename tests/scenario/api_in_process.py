@@ -20,7 +20,7 @@ from dialectic.api.app import PING_S, build_api, build_app
 from dialectic.app import accounts, sessions
 from dialectic.app.transaction import Tenant
 from dialectic.core.access import Scope
-from dialectic.core.job import ENDED, JobStatus
+from dialectic.core.job import ENDED
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Database
 from dialectic.db.tables.records import Account
 from dialectic.engine import Engine
@@ -76,8 +76,8 @@ class Api:
     # Where archives are on their way in and out.
     drafts: Path
 
-    def knock(self, **headers: str) -> httpx2.AsyncClient:
-        """A client of nobody, with whatever headers."""
+    def connect(self, **headers: str) -> httpx2.AsyncClient:
+        """A client without a user, with any headers."""
         return open_client(self.app, headers)
 
     def come_back(self, account: Account, token: str) -> ApiUser:
@@ -91,9 +91,9 @@ class Api:
 
         async def rests() -> bool:
             overview = await Tenant(self.engine, user.account).run(
-                sessions.load_overview, UUID(session_id)
+                sessions.get_detail, UUID(session_id)
             )
-            return all(JobStatus(job["status"]) in ENDED for job in overview.jobs)
+            return all(job.status in ENDED for job in overview.jobs)
 
         try:
             await until(self.engine.address, rests, patience_s=PATIENCE_S)

@@ -1,4 +1,4 @@
-"""Chat through the API: plain, streamed, paid for, gone on with, rewound, never asked twice."""
+"""Chat through the API: plain, streamed, paid for, continued, rewound, never asked twice."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ async def test_a_streamed_answer_that_is_told_again_says_so(api: Api, simulator:
 @pytest.mark.parametrize(
     ("message", "ends_with"), [("Wait.", "reply"), ("Wait, and fail.", "problem")]
 )
-async def test_a_model_that_thinks_for_long_is_no_dead_line(
+async def test_a_model_that_thinks_for_long_is_not_a_dead_connection(
     shared: Address, simulator: Simulator, tmp_path: Path, message: str, ends_with: str
 ) -> None:
     simulator.hold("door")
@@ -137,7 +137,7 @@ async def test_a_model_that_thinks_for_long_is_no_dead_line(
         assert await find_breaches(api) == []
 
 
-async def test_at_the_limit_an_answer_is_incomplete_and_gone_on_with_on_request(
+async def test_at_the_limit_an_answer_is_incomplete_and_continued_on_request(
     api: Api, simulator: Simulator
 ) -> None:
     wish = build_wish("At length.", max_output_tokens=100)
@@ -174,7 +174,7 @@ async def test_what_fails_is_a_problem_and_leaves_nothing_behind(
     assert await find_breaches(api) == []
 
 
-async def test_a_message_is_said_anew_and_what_followed_is_rewound(
+async def test_a_message_is_sent_again_and_what_followed_is_rewound(
     api: Api, simulator: Simulator
 ) -> None:
     first = await api.anna.post("/chat", build_wish("First."))
@@ -234,7 +234,7 @@ async def test_a_chat_that_is_deleted_while_a_model_thinks_is_gone_and_its_answe
     assert await find_breaches(api) == []
 
 
-async def test_whoever_leaves_while_a_model_thinks_is_answered_later_and_asked_once(
+async def test_a_client_that_leaves_during_a_call_is_answered_later_and_the_model_asked_once(
     api: Api, simulator: Simulator
 ) -> None:
     key = {"Idempotency-Key": str(uuid4())}

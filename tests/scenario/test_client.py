@@ -85,7 +85,7 @@ def test_a_session_is_begun_followed_and_read(client: Client, session: Session) 
     assert session.status == "thesis_generation_complete"
     assert whole.content
     assert (whole.model, whole.stage, whole.version) == (MODEL, "thesis", 1)
-    assert client.look(session.id).session["id"] == str(session.id)
+    assert client.look(session.id).session.id == session.id
     assert [found.id for found in client.list_sessions(session.project_id)] == [session.id]
 
 
@@ -228,7 +228,7 @@ async def test_a_request_whose_answer_is_lost_is_sent_again_under_its_name() -> 
     assert (len(heard), len(keys), "" in keys) == (3, 1, False)
 
 
-async def test_what_is_deleted_is_not_sent_again_when_nobody_knows_whether_it_was() -> None:
+async def test_a_deletion_with_an_unknown_outcome_is_not_sent_again() -> None:
     listening, heard = socket.create_server(("127.0.0.1", 0)), list[str]()
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
     async with await answer_in_turn(listening, [b"", b""], heard), AsyncClient(url) as client:
@@ -255,7 +255,7 @@ async def test_a_stream_that_is_cut_goes_on_behind_its_last_whole_event() -> Non
 GONE = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 6\r\nConnection: close\r\n\r\n<html>"
 
 
-async def test_a_stream_outlives_a_server_that_is_started_anew_behind_a_gateway() -> None:
+async def test_a_stream_outlives_a_server_that_restarts_behind_a_gateway() -> None:
     listening, heard = socket.create_server(("127.0.0.1", 0)), list[str]()
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
     first = HEAD + b"retry: 10\nid: a.1\nevent: x\ndata: {}\n\n"

@@ -78,7 +78,7 @@ class Author:
     simulator: Simulator
 
     async def write(self, *, first: int, later: int) -> tuple[Finish, list[str]]:
-        """Write a document in turns of so many tokens; give it, and what was said before."""
+        """Write a document in turns of a number of tokens; give it, and what was said before."""
         said: list[str] = []
         while True:
             request = Request(

@@ -88,7 +88,7 @@ async def open_door(
 
 
 def open_narrow() -> socket.socket:
-    """A socket that holds little of what nobody reads."""
+    """A socket with a small buffer, which is not read."""
     narrow = socket.socket()
     narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     narrow.setblocking(False)
@@ -96,7 +96,7 @@ def open_narrow() -> socket.socket:
 
 
 async def read(line: Line, count: int) -> list[Frame]:
-    """The next so many events."""
+    """The next events, a number of them."""
     found: list[Frame] = []
     async with asyncio.timeout(PATIENCE_S):
         while len(found) < count and (frames := await line.read()) is not None:

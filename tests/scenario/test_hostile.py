@@ -40,12 +40,12 @@ async def play(
 
 
 def read_systems(bodies: list[Mapping[str, Any]]) -> Counter[str]:
-    """What models are told beside the texts."""
+    """What models are told in addition to the texts."""
     first = (body["messages"][0] for body in bodies)
     return Counter(message["content"] for message in first if message["role"] == "system")
 
 
-async def test_orders_in_prompts_and_answers_change_nothing_but_the_texts_they_stand_in(
+async def test_orders_in_prompts_and_answers_change_only_the_texts_that_contain_them(
     server: embedded.Server, template: str, tmp_path: Path
 ) -> None:
     plain, asked, ended = await play(server, template, tmp_path / "plain", HARMLESS)

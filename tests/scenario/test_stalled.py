@@ -1,4 +1,4 @@
-"""Whoever follows a session that no worker takes up is told so, here and at a server."""
+"""A follower of a session without a worker is told so, here and at a server."""
 
 from __future__ import annotations
 

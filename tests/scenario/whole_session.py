@@ -17,11 +17,11 @@ import asyncpg
 from dialectic.app import sessions
 from dialectic.app.projects import create_session
 from dialectic.app.transaction import Tenant
+from dialectic.contract.sessions import RunRequest
 from dialectic.core.documents.prompts import build_block
 from dialectic.core.job import ENDED, WAITING, JobStatus
 from dialectic.core.models.messages import Reply, Request
 from dialectic.core.models.model import ModelCard
-from dialectic.core.run_request import RunRequest
 from dialectic.core.session_state import show_status
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Database
 from dialectic.db.tables.records import Account, open_account
@@ -123,8 +123,8 @@ class Installation:
         await until(self.engine.address, condition, patience_s=PATIENCE_S)
 
     async def _rests(self, session_id: UUID) -> bool:
-        overview = await Tenant(self.engine, self.account).run(sessions.load_overview, session_id)
-        statuses = {JobStatus(job["status"]) for job in overview.jobs} - ENDED
+        overview = await Tenant(self.engine, self.account).run(sessions.get_detail, session_id)
+        statuses = {job.status for job in overview.jobs} - ENDED
         # What waits for others stands still if all of those do.
         return not statuses or statuses - WAITING == {JobStatus.PAUSED}
 

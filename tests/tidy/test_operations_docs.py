@@ -1,4 +1,4 @@
-"""What stands in units, images and the page for operators exists: commands, settings, figures."""
+"""What units, images and the page for operators name exists: commands, settings, figures."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_unit_waits_longer_than_what_it_starts_takes_to_leave() -> None:
     ]
 
 
-def test_the_image_runs_a_server_as_nobody_and_is_asked_how_it_is() -> None:
+def test_the_image_runs_a_server_as_an_unprivileged_user_with_a_health_check() -> None:
     text = (ROOT / "deploy/Dockerfile").read_text(encoding="utf-8")
     assert len(re.findall(r"^FROM ", text, re.MULTILINE)) == 2
     assert re.search(r"^USER dialectic$", text, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The tree of errors is complete, and every error says what becomes of whoever meets it."""
+"""The tree of errors is complete, and every error says what happens to the job that meets it."""
 
 from __future__ import annotations
 

@@ -6,19 +6,19 @@ run them. `projects` creates sessions; `contributions` acts on single contributi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 import asyncpg
 
 from dialectic.app.stages import begin_at, begin_stages
 from dialectic.app.transaction import Transaction
-from dialectic.contract.base import show_dollars
-from dialectic.contract.sessions import Session, SessionSummary, StageProgress
+from dialectic.contract.sessions import Session, SessionChange, SessionDetail
+from dialectic.core.models.model import parse_model_list
+from dialectic.core.money.price import parse_usd
 from dialectic.core.session_state import Phase, SessionState, show_status
 from dialectic.db.pool import Connection
 from dialectic.db.tables import jobs, records
+from dialectic.db.tables.notifications import read_events
 from dialectic.db.tables.records import SQL
 from dialectic.errors import Conflict, Remedy, RemedyAction
 from dialectic.ledger import wallets
@@ -211,7 +211,7 @@ async def _refuse_finished(connection: Connection, session: asyncpg.Record, word
     )
 
 
-async def change(tx: Transaction, session_id: UUID, change: Change) -> None:
+async def change(tx: Transaction, session_id: UUID, wanted: SessionChange) -> Session:
     """Change a session's settings.
 
     Models can change only before the first stage starts: jobs refer to them by position.
@@ -219,122 +219,57 @@ async def change(tx: Transaction, session_id: UUID, change: Change) -> None:
     connection = tx.connection
     session = await _lock(tx, session_id)
     _refuse_cancelled(session)
-    if change.models is not None and change.models != list(session["model_names"]):
+    models = None if wanted.models is None else parse_model_list(",".join(wanted.models))
+    if models is not None and models != list(session["model_names"]):
         if session["iteration_count"] > 1 or session["phase"] != Phase.PENDING:
             raise Conflict(
                 f"The models of session {session_id} cannot change, because it has started. Start "
                 "another session of the project with other models.",
                 reason="session_begun",
             )
-        cards = [tx.engine.catalog.load_card(name) for name in change.models]
+        cards = [tx.engine.catalog.load_card(name) for name in models]
         tenant_id = tx.account.tenant_id
         model_ids = [await records.upsert_model(connection, tenant_id, card) for card in cards]
         await connection.execute(SQL["change_models"], session_id, model_ids)
     await connection.execute(
         SQL["change_session"],
         session_id,
-        change.continue_until_complete,
-        change.max_output_tokens,
-        change.has_no_cap,
+        wanted.continue_until_complete,
+        wanted.max_output_tokens,
+        wanted.is_taken_away("max_output_tokens"),
     )
-    if change.budget_credits is not None:
-        await wallets.set_budget(connection, session_id, change.budget_credits)
-    if change.has_no_budget:
-        await wallets.set_budget(connection, session_id, None)
+    if "budget" in wanted.model_fields_set:
+        budget = None if wanted.budget is None else parse_usd(wanted.budget)
+        await wallets.set_budget(connection, session_id, budget)
+    return await get(tx, session_id)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """Changes of a session's settings; None leaves a setting unchanged."""
-
-    models: list[str] | None = None
-    continue_until_complete: bool | None = None
-    max_output_tokens: int | None = None
-    has_no_cap: bool = False
-    budget_credits: int | None = None
-    has_no_budget: bool = False
-
-
-async def resolve_id(tx: Transaction, text: str) -> UUID:
-    """Get the id of a session by a prefix of it."""
-    return await records.get_session_id(tx.connection, text)
-
-
-@dataclass(frozen=True, slots=True)
-class Overview:
-    """A session as shown to a person."""
-
-    session: dict[str, Any]
-    stages: list[dict[str, Any]]
-    jobs: list[dict[str, Any]]
-    contributions: list[dict[str, Any]]
-
-    @property
-    def state(self) -> SessionState:
-        """The stage and the phase that the session's status shows."""
-        return SessionState.parse(self.session["status"], self.session["current_stage_slug"])
-
-
-async def list_stages(tx: Transaction, session_id: UUID) -> list[dict[str, Any]]:
-    """List the started stages of a session."""
-    rows = await tx.connection.fetch(SQL["list_stage_runs"], session_id)
-    return [dict(row) for row in rows]
-
-
-async def load_overview(tx: Transaction, session_id: UUID) -> Overview:
-    """Load the overview of a session."""
-    session = await records.load_session(tx.connection, session_id)
-    written = await tx.connection.fetch(SQL["list_contributions"], session_id)
-    return Overview(
-        session=show_status(session),
-        stages=await list_stages(tx, session_id),
-        jobs=await jobs.list_of_session(tx.connection, session_id),
-        contributions=[dict(row) for row in written],
+async def get_detail(tx: Transaction, session_id: UUID, *, after: int = 0) -> SessionDetail:
+    """Load all of a session; `after` asks whether it has a later event."""
+    connection = tx.connection
+    # Read first: a later change may be reported twice, but never missed.
+    news = await read_events(connection, after_seq=after, session_id=session_id, limit=1)
+    session = await records.load_session(connection, session_id)
+    written = await connection.fetch(SQL["list_contributions"], session_id)
+    return SessionDetail.model_validate(
+        {
+            "session": show_status(session),
+            "stages": await _list_stages(connection, session_id),
+            "jobs": await jobs.list_of_session(connection, session_id),
+            "contributions": list(map(dict, written)),
+            "last_event": news.last_seq,
+            "has_news": bool(news.rows),
+            "quote": None,
+        }
     )
-
-
-def build_summary(row: dict[str, Any]) -> SessionSummary:
-    """Build a list entry of a session from its row."""
-    return SessionSummary(**_columns(row), model_count=row["model_count"])
-
-
-def _columns(row: Any) -> dict[str, Any]:
-    same = ("id", "project_id", "project_name", "status", "created_at")
-    return {
-        **{key: row[key] for key in same},
-        "current_stage": row["current_stage_slug"],
-        "iteration": row["iteration_count"],
-    }
 
 
 async def get(tx: Transaction, session_id: UUID) -> Session:
     """Load a session with the progress of its stages."""
     row = show_status(await records.load_session(tx.connection, session_id))
-    stages = await list_stages(tx, session_id)
-    same = ("is_autopilot", "continue_until_complete", "max_output_tokens")
-    budget = row["budget_credits"]
-    return Session(
-        **_columns(row),
-        **{key: row[key] for key in same},
-        models=row["model_names"],
-        model_count=len(row["model_names"]),
-        lead=row["model_names"][row["lead_model_index"] - 1],
-        process=row["process_name"],
-        until=row["until_stage_slug"],
-        budget=None if budget is None else show_dollars(budget),
-        spent=show_dollars(row["spent_credits"]),
-        play_spent=show_dollars(row["play_spent_credits"]),
-        stages=[_build_stage(stage) for stage in stages],
-    )
+    stages = await _list_stages(tx.connection, session_id)
+    return Session.model_validate({**row, "stages": stages})
 
 
-def _build_stage(row: dict[str, Any]) -> StageProgress:
-    return StageProgress(
-        stage=row["stage_slug"],
-        iteration=row["iteration_number"],
-        status=row["status"],
-        planned=row["planned_units"],
-        finished=row["finished_units"],
-        started_at=row["started_at"],
-        completed_at=row["completed_at"],
-    )
+async def _list_stages(connection: Connection, session_id: UUID) -> list[dict[str, object]]:
+    return list(map(dict, await connection.fetch(SQL["list_stage_runs"], session_id)))

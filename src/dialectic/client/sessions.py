@@ -11,7 +11,9 @@ from dialectic.client.call import Call, act, fill, get
 from dialectic.contract.accounts import Cost
 from dialectic.contract.base import Page
 from dialectic.contract.contributions import (
+    ChunkRecord,
     Contribution,
+    ContributionRecord,
     ContributionSummary,
     ContributionVersion,
     EditRequest,
@@ -194,14 +196,14 @@ def get_contribution(contribution_id: UUID) -> Call[Contribution]:
     return get(f"/contributions/{contribution_id}", Contribution)
 
 
-def get_record(contribution_id: UUID) -> Call[Record]:
+def get_record(contribution_id: UUID) -> Call[Record[ContributionRecord]]:
     """Show a contribution with all its fields and turns."""
-    return get(f"/contributions/{contribution_id}/record", Record)
+    return get(f"/contributions/{contribution_id}/record", Record[ContributionRecord])
 
 
-def get_chunk(chunk_id: UUID) -> Call[Record]:
+def get_chunk(chunk_id: UUID) -> Call[Record[ChunkRecord]]:
     """Show one turn of a contribution."""
-    return get(f"/chunks/{chunk_id}", Record)
+    return get(f"/chunks/{chunk_id}", Record[ChunkRecord])
 
 
 def list_versions(contribution_id: UUID) -> Call[Page[ContributionVersion]]:

@@ -21,7 +21,7 @@ _PREFIX = re.compile(r"[^\x00-\x1f\x7f\\/]+(?:/[^\x00-\x1f\x7f\\/]+)*")
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class BucketAccess:
     """The operator's settings for the bucket's server."""
 
     endpoint: str = ""
@@ -41,19 +41,16 @@ class Bucket:
     prefix: str
     # Includes the bucket's name in the host, unless path style is used.
     endpoint: str
-    region: str
-    is_path_style: bool
-    allows_http: bool
+    access: BucketAccess
     key_id: Secret
     key: Secret
-    session_token: Secret | None
 
     @property
     def address(self) -> str:
         return f"s3://{self.name}/{self.prefix}".removesuffix("/")
 
 
-def parse_bucket(address: SplitResult, access: Access) -> Bucket:
+def parse_bucket(address: SplitResult, access: BucketAccess) -> Bucket:
     """Parse `s3://bucket/prefix` and its settings; reject invalid ones."""
     name, prefix = address.netloc, unquote(address.path).strip("/")
     if NAME.fullmatch(name) is None or address.query or address.fragment:
@@ -81,17 +78,8 @@ def parse_bucket(address: SplitResult, access: Access) -> Bucket:
     if _REGION.fullmatch(access.region) is None:
         message = "DIALECTIC_STORAGE_REGION must be a region's name, such as us-east-1."
         raise _build_error("REGION", message)
-    return Bucket(
-        name=name,
-        prefix=prefix,
-        endpoint=_build_endpoint(name, access),
-        region=access.region,
-        is_path_style=access.is_path_style,
-        allows_http=access.allows_http,
-        key_id=access.key_id,
-        key=access.key,
-        session_token=access.session_token,
-    )
+    endpoint = _build_endpoint(name, access)
+    return Bucket(name, prefix, endpoint, access, access.key_id, access.key)
 
 
 def _is_folder(prefix: str) -> bool:
@@ -103,7 +91,7 @@ def _is_folder(prefix: str) -> bool:
     )
 
 
-def _build_endpoint(bucket: str, access: Access) -> str:
+def _build_endpoint(bucket: str, access: BucketAccess) -> str:
     """Build the base URL of requests, without a trailing slash."""
     endpoint = access.endpoint or f"https://s3.{access.region}.amazonaws.com"
     not_a_server = _build_error(

@@ -168,12 +168,17 @@ def _gather_words(
     context: JobContext, stage: Stage, job_id: UUID, payload: PlanPayload | ExecutePayload
 ) -> Words:
     if context.chunks:
-        opening = context.chunks[0].opening
-        assert opening is not None, "the first turn keeps its prompt"
-        return Words.from_opening(opening, context.process)
+        return resume_words(context)
     if isinstance(payload, PlanPayload):
         return gather_stage_words(context, stage)
     return _gather_step_words(context, stage, job_id, payload)
+
+
+def resume_words(context: JobContext, template: str | None = None) -> Words:
+    """Read the words of the first turn, for a later one."""
+    opening = context.chunks[0].opening
+    assert opening is not None, "the first turn keeps its prompt"
+    return Words.from_opening(opening, context.process, template)
 
 
 def gather_stage_words(context: JobContext, stage: Stage) -> Words:

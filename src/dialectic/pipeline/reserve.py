@@ -54,6 +54,15 @@ class DirectCaller:
 
 
 @dataclass(frozen=True, slots=True)
+class Payment:
+    """How a call is paid: from which wallet, by which hold, and for what."""
+
+    wallet_id: UUID
+    key: str
+    purpose: Purpose = Purpose.CALL
+
+
+@dataclass(frozen=True, slots=True)
 class Reservation:
     """A reserved call: the request that may be sent, and the key of its hold."""
 
@@ -67,10 +76,7 @@ async def reserve(
     caller: Job | DirectCaller,
     card: ModelCard,
     request: Request,
-    *,
-    wallet_id: UUID,
-    key: str,
-    purpose: Purpose = Purpose.CALL,
+    payment: Payment,
 ) -> Reservation:
     """Reserve the most that a call can cost, or raise before anything is sent.
 
@@ -86,10 +92,10 @@ async def reserve(
         is_approved = isinstance(caller, Job) and caller.is_spend_approved
         return decide_cap(funds, card, request, counted, fraction=fraction, is_approved=is_approved)
 
-    build = functools.partial(build_hold, key, caller, card, wallet_id, counted, purpose=purpose)
+    build = functools.partial(build_hold, payment, caller, card, counted)
     possible = compute_possible_output(counted, card, request.max_output_tokens)
     cap = await _set_aside(engine, caller.tenant_id, build, possible, decide)
-    return Reservation(replace(request, max_output_tokens=cap), key, counted)
+    return Reservation(replace(request, max_output_tokens=cap), payment.key, counted)
 
 
 async def reserve_fixed(engine: Engine, tenant_id: UUID, new: NewHold) -> None:
@@ -113,7 +119,7 @@ async def _set_aside(
 
     If the funds are too low, `decide` returns a shorter length or raises.
     """
-    db, fraction = engine.db, Decimal(str(engine.settings.max_spend_fraction))
+    db, fraction = engine.db, engine.spend_fraction
     new = build(cap)
     try:
         # Usually the funds are sufficient, and one query is enough.
@@ -150,22 +156,19 @@ def decide_cap(
 
 
 def build_hold(
-    key: str,
+    payment: Payment,
     caller: Job | DirectCaller,
     card: ModelCard,
-    wallet_id: UUID,
     counted_tokens: int,
     cap: int,
-    *,
-    purpose: Purpose = Purpose.CALL,
 ) -> NewHold:
     """Build the hold of one call."""
     rates = Rates.of(card)
     new = NewHold(
-        key=key,
-        wallet_id=wallet_id,
+        key=payment.key,
+        wallet_id=payment.wallet_id,
         is_play=is_play(card),
-        purpose=purpose,
+        purpose=payment.purpose,
         model_name=card.name,
         amount_credits=decide_hold(counted_tokens, cap, rates),
         rates=rates,
@@ -294,7 +297,7 @@ async def is_funded_now(
     if not isinstance(error, FundsError) or error.needed_credits is None:
         return False
     funds = await wallets.watch_funds(connection, job.session_id, is_play=error.is_play)
-    return is_enough_now(error, funds, Decimal(str(engine.settings.max_spend_fraction)))
+    return is_enough_now(error, funds, engine.spend_fraction)
 
 
 async def resolve_open(

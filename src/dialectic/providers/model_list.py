@@ -17,7 +17,6 @@ from typing import Any
 
 from dialectic.atomic_write import replacing
 from dialectic.core.models.model import ModelCard
-from dialectic.core.strict_json import JsonObject
 from dialectic.errors import ConfigurationError
 from dialectic.providers.base import ListedModel
 from dialectic.providers.catalog import Catalog, Entry, Origin
@@ -77,6 +76,10 @@ class State(enum.StrEnum):
     KEY_MISSING = "key missing"
     NO_LONGER_LISTED = "no longer listed"
     UNCONFIGURED = "listed, unusable until configured"
+
+    @property
+    def is_usable(self) -> bool:
+        return self in (State.USABLE, State.NO_LONGER_LISTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,29 +143,3 @@ def build_snippet(row: Row) -> str:
             'tokenizer = "o200k_base*1.5"    # a careful guess',
         ]
     )
-
-
-def describe_row(row: Row) -> JsonObject:
-    """Describe a model, for programs."""
-    described = {
-        "name": row.name,
-        "state": row.state.name.lower(),
-        "is_usable": row.state in (State.USABLE, State.NO_LONGER_LISTED),
-        "note": row.note,
-    }
-    if row.listed is not None:
-        return described | {"origin": "listed", "config": build_snippet(row)}
-    assert row.card is not None, "a catalogued model has facts"
-    card = row.card
-    return described | {
-        "origin": str(row.origin),
-        "facts_of": card.facts_of.isoformat() if card.facts_of else None,
-        "context_window_tokens": card.context_window_tokens,
-        "max_input_tokens": card.max_input_tokens,
-        "max_output_tokens": card.max_output_tokens,
-        "input_usd_per_million": str(card.input_credits_per_token),
-        "output_usd_per_million": str(card.output_credits_per_token),
-        "tokenizer": card.tokenizer,
-        "is_reasoning": card.is_reasoning,
-        "supports_system_prompt": card.supports_system_prompt,
-    }

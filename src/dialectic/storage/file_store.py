@@ -20,7 +20,7 @@ from typing import Protocol
 from urllib.parse import SplitResult, unquote_to_bytes, urlsplit
 from uuid import UUID, uuid4
 
-from dialectic.core.bucket import Access, parse_bucket
+from dialectic.core.bucket import BucketAccess, parse_bucket
 from dialectic.db.pool import Database
 from dialectic.db.queries import load_queries
 from dialectic.errors import ConfigurationError, StorageMismatch
@@ -82,7 +82,7 @@ class FileStore(Protocol):
         ...
 
 
-def open_store(url: str, access: Access | None = None) -> FileStore:
+def open_store(url: str, access: BucketAccess | None = None) -> FileStore:
     """Open the store of a URL; `access` holds the credentials for a server."""
     # The URL may contain keys: messages only repeat its scheme.
     try:
@@ -96,7 +96,7 @@ def open_store(url: str, access: Access | None = None) -> FileStore:
     if address.scheme == "file":
         return DiskStore(_parse_folder(address))
     if address.scheme == "s3":
-        return ObjectStore(parse_bucket(address, access or Access()))
+        return ObjectStore(parse_bucket(address, access or BucketAccess()))
     raise ConfigurationError(
         f"DIALECTIC_STORAGE_URL has the scheme {address.scheme[:20]!r}; use file, as in"
         " file:///var/lib/dialectic, and s3, as in s3://bucket/folder.",

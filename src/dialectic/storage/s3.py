@@ -336,11 +336,13 @@ def _open_bucket(bucket: Bucket, patience: RetryPolicy) -> S3Store:
     # Imported here: it takes 0.1 s that a store on a disk need not pay.
     from obstore.store import S3Store
 
+    access = bucket.access
+
     def reveal() -> S3Credential:
         return {
             "access_key_id": bucket.key_id.reveal(),
             "secret_access_key": bucket.key.reveal(),
-            "token": bucket.session_token.reveal() if bucket.session_token else None,
+            "token": access.session_token.reveal() if access.session_token else None,
             "expires_at": None,
         }
 
@@ -351,8 +353,8 @@ def _open_bucket(bucket: Bucket, patience: RetryPolicy) -> S3Store:
         config={
             "endpoint": bucket.endpoint,
             "aws_endpoint_url_s3": bucket.endpoint,
-            "region": bucket.region,
-            "virtual_hosted_style_request": not bucket.is_path_style,
+            "region": access.region,
+            "virtual_hosted_style_request": not access.is_path_style,
             "skip_signature": False,
             "unsigned_payload": False,
             "s3_express": False,
@@ -360,7 +362,7 @@ def _open_bucket(bucket: Bucket, patience: RetryPolicy) -> S3Store:
             "disable_bulk_delete": True,
         },
         client_options={
-            "allow_http": bucket.allows_http,
+            "allow_http": access.allows_http,
             "connect_timeout": patience.connect_max,
             "read_timeout": patience.silence_max,
             "timeout": patience.request_max,

@@ -60,7 +60,7 @@ async def test_what_is_made_for_a_client_that_leaves_is_given_up() -> None:
     assert was_given_up.is_set()
 
 
-async def test_whoever_breaks_the_request_off_breaks_the_work_off() -> None:
+async def test_a_cancelled_request_cancels_the_work() -> None:
     began, was_given_up = asyncio.Event(), asyncio.Event()
 
     async def make() -> None:

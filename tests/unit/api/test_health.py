@@ -7,7 +7,7 @@ import asyncio
 from dialectic.api.health import CachedCheck
 
 
-async def test_whoever_asks_while_it_looks_is_told_what_it_sees() -> None:
+async def test_a_request_during_a_check_gets_its_result() -> None:
     looks = 0
 
     async def look() -> int:

@@ -24,7 +24,7 @@ def test_a_page_begins_behind_the_row_that_its_cursor_was_made_of(
 
 
 @given(st.text(max_size=80))
-def test_what_is_no_cursor_is_refused_and_breaks_nothing(text: str) -> None:
+def test_an_invalid_cursor_is_refused_and_breaks_nothing(text: str) -> None:
     with pytest.raises(InvalidCursor):
         build_page("jobs", text, 10)
     with pytest.raises(InvalidCursor):

@@ -50,7 +50,7 @@ def test_half_an_event_is_none_and_is_told_again_from_the_place_before_it() -> N
     assert place.after == "a.2"
 
 
-def test_a_sign_of_life_moves_the_place_and_is_no_event() -> None:
+def test_a_sign_of_life_moves_the_position_and_is_not_an_event() -> None:
     place = StreamPosition(None)
 
     assert place.feed(b": alive\nid: a.9\n\n") == []

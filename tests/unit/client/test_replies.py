@@ -61,14 +61,14 @@ def test_an_error_comes_back_with_its_reason_and_what_helps() -> None:
     assert error.remedy == Remedy(RemedyAction.RESUME, session_id="41ac")
 
 
-def test_a_remedy_that_nobody_knows_is_passed_over() -> None:
+def test_an_unknown_remedy_is_ignored() -> None:
     problem = {"title": "T", "status": 409, "detail": "D", "code": "conflict"}
     error = build_error(409, json.dumps({**problem, "remedy": {"action": "fly"}}).encode())
 
     assert (type(error), error.remedy) == (Conflict, None)
 
 
-def test_a_code_that_nobody_knows_is_a_refusal_or_a_fault_of_the_server() -> None:
+def test_an_unknown_code_is_a_refusal_or_a_fault_of_the_server() -> None:
     refused, failed = tell("brand_new", 422), tell("internal", 500)
 
     assert isinstance(refused, ApiRefusal)

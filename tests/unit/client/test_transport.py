@@ -38,7 +38,7 @@ WRONG = [
 
 
 @each_case("url", WRONG)
-def test_what_is_no_address_is_refused_and_no_password_repeated(url: str) -> None:
+def test_an_invalid_address_is_refused_without_repeating_a_password(url: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_server(url, None)
 

@@ -36,6 +36,6 @@ def test_a_number_means_what_is_written(given_as: object, amount: int) -> None:
 
 
 @each_case("wrong", [True, -1, 0, 1e300, float("nan"), "1e3", "", None, [1], "0.0000001"])
-def test_what_is_no_amount_is_refused(wrong: object) -> None:
+def test_an_invalid_amount_is_refused(wrong: object) -> None:
     with pytest.raises(ValidationError):
         WISH.validate_python(wrong)

@@ -121,7 +121,7 @@ EVERYTHING = """\
 """
 
 
-def test_every_foreign_text_stands_in_a_block_of_its_own_under_its_label() -> None:
+def test_every_foreign_text_has_a_block_of_its_own_under_its_label() -> None:
     words = replace(
         WORDS,
         template=EVERYTHING,

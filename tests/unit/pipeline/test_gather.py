@@ -85,7 +85,7 @@ def test_a_second_iteration_begins_with_the_outcomes_of_the_first() -> None:
 
 
 @given(st.uuids(version=4))
-def test_labels_name_nobody_and_tell_all_documents_apart(session: UUID) -> None:
+def test_labels_name_no_author_and_tell_all_documents_apart(session: UUID) -> None:
     scene = build_scene(*CRITIQUES, session_id=session)
     words = gather_stage_words(scene, VERDICT)
     labels = [item.label for item in words.inputs]
@@ -189,7 +189,7 @@ def test_only_the_lead_is_the_lead_and_only_final_documents_are_cut(author: int)
     assert not material.is_intermediate
 
 
-def test_one_who_writes_two_documents_of_several_is_no_critic_of_himself() -> None:
+def test_an_author_of_two_of_several_documents_does_not_criticise_himself() -> None:
     payload = build_critique(1, THESES[0]).model_copy(
         update={"target_contribution_id": None, "source_group": uuid4()}
     )

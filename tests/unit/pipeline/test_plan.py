@@ -382,7 +382,7 @@ def test_the_last_step_waits_until_every_other_model_has_passed_or_failed(ends: 
     assert (decision.awaits, decision.is_step_open) == ((), False)
 
 
-def test_a_plan_job_that_is_not_there_yet_is_awaited_all_the_same() -> None:
+def test_a_plan_job_that_does_not_exist_yet_is_still_awaited() -> None:
     played = PlayedSession(STANDARD, [A, B])
     played.replan(played.find_plan("thesis", 1))
     played.plans.remove(played.find_plan("thesis", 2))

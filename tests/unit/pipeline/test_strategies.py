@@ -1,4 +1,4 @@
-"""Each strategy deals out exactly what it promises, whoever comes first and whoever is missing."""
+"""Each strategy assigns exactly what it promises, whatever comes first and whatever is missing."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def call(
 
 @functools.cache
 def run(count: int, feedback: str = "") -> tuple[Call, ...]:
-    """Carry the request through all five stages with so many models."""
+    """Carry the request through all five stages with a number of models."""
     models = range(count)
     letters = "ABC"[:count]
     theses = [call("thesis", m) for m in models]

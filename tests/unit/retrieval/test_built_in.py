@@ -32,7 +32,7 @@ async def test_vectors_are_of_unit_length_and_the_same_each_time() -> None:
     np.testing.assert_allclose(np.linalg.norm(first.rows, axis=1), 1, rtol=1e-5)
 
 
-async def test_a_text_has_one_vector_whatever_stands_beside_it() -> None:
+async def test_a_text_has_one_vector_whatever_its_neighbours() -> None:
     long = "ships sail over the sea " * (BATCH_TOKENS // 4)
     alone = (await EMBEDDER.embed(["The keys hang in the hall."])).rows[0]
     beside = (await EMBEDDER.embed([long, "The keys hang in the hall.", long])).rows

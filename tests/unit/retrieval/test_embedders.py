@@ -69,7 +69,7 @@ def test_an_embedder_without_its_key_is_missed_only_when_it_is_asked_for(tmp_pat
         open_embedder("openai/text-embedding-3-small", build(tmp_path))
 
 
-def test_what_is_no_embedder_is_named_with_what_to_do(tmp_path: Path) -> None:
+def test_an_unknown_embedder_is_named_with_what_to_do(tmp_path: Path) -> None:
     known = ("`ENDPOINT/MODEL`", "builtin/static", "builtin/minilm")
     check_error(refusal(tmp_path, "static"), *known, reason="not_an_embedder", subject="static")
     check_error(refusal(tmp_path, "builtin/tiny"), *known, reason="not_an_embedder")

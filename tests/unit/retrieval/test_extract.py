@@ -214,7 +214,7 @@ def test_more_room_never_loses_what_was_kept(text: str, budget: int, more: int) 
         assert set(small.spans) <= set(large.spans)
 
 
-def test_a_text_without_vectors_or_purpose_is_shortened_all_the_same() -> None:
+def test_a_text_without_vectors_or_purpose_is_still_shortened() -> None:
     none = np.zeros((0, DIMENSIONS), dtype=np.float32)
     text = f"{BACKGROUND}\n\nThe roof leaks."
     short = extract(text, [], none, none, 80, count)
@@ -232,7 +232,7 @@ def test_too_little_room_is_refused(budget: int) -> None:
 # -- how it is counted -----------------------------------------------------------------------------
 
 
-def test_passages_counted_all_at_once_beside_other_work_are_the_same_choice() -> None:
+def test_passages_counted_all_at_once_during_other_work_are_the_same_choice() -> None:
     code = "```\nopen(valve)\n```"
     text = "\n\n".join(
         f"## Part {n}\n\n{GENERAL}Valve {n * 37} leaks.\n\n{code}" for n in range(90)

@@ -16,7 +16,7 @@ from tests.unit.storage.folder_listing import KEY, all_files, names_in
 from tests.unit.storage.held_draft import hold_draft, until_second_writer
 
 
-async def test_a_file_lies_under_its_key_and_nothing_lies_beside_it(
+async def test_a_file_is_stored_under_its_key_and_nothing_else_is_stored(
     store: DiskStore, root: Path
 ) -> None:
     for data in (b"old and longer", b"bytes \x00\xff"):

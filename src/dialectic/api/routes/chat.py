@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Request, Response
@@ -18,7 +18,6 @@ from starlette.responses import StreamingResponse
 from dialectic.api.dependencies import (
     Reading,
     Spending,
-    WriteRequest,
     Writing,
     build_replay_header,
     build_response,
@@ -38,10 +37,9 @@ from dialectic.contract.chats import (
     ChatReply,
     ChatRequest,
     ChatSummary,
-    ChatUsage,
     RewindRequest,
 )
-from dialectic.contract.projects import Project
+from dialectic.contract.projects import Project, ProjectRequest
 from dialectic.db.tables import chats, lists
 from dialectic.db.tables.idempotency import StoredResponse
 from dialectic.errors import DialecticError, NotFound, UsageError
@@ -59,42 +57,6 @@ STREAMED = describe_response(
 )
 
 
-def build_reply(reply: chat.Reply) -> ChatReply:
-    """Build the view of a reply."""
-    return ChatReply(
-        chat_id=reply.chat_id,
-        question_id=reply.question_id,
-        message_id=reply.message_id,
-        model=reply.model_name,
-        content=reply.text,
-        finish_reason=reply.finish_reason.value,
-        incomplete=reply.is_incomplete,
-        flags=list(reply.flags),
-        usage=ChatUsage(
-            input_tokens=reply.usage.input_tokens,
-            output_tokens=reply.usage.output_tokens,
-            source=reply.usage.source.value,
-            calls=reply.calls,
-        ),
-    )
-
-
-def build_message(row: dict[str, Any]) -> ChatMessage:
-    """Build the view of a message."""
-    usage = row["token_usage"]
-    return ChatMessage(
-        id=row["id"],
-        role=row["role"],
-        content=row["content"],
-        model=row["model_name"],
-        usage=None if usage is None else ChatUsage(**usage),
-        finish_reason=row["finish_reason"],
-        incomplete=row["is_incomplete"],
-        flags=row["flags"],
-        created_at=row["created_at"],
-    )
-
-
 # -- asking ---------------------------------------------------------------------------------------
 
 
@@ -104,35 +66,19 @@ async def send_message(body: ChatRequest, write: Spending, request: Request) -> 
 
     This is one call, or with `continue_until_complete` as many as a long reply takes.
     """
-    system = await _load_system(write, body)
     pieces: asyncio.Queue[str | None] = asyncio.Queue()
 
     async def work(effect_id: UUID) -> StoredResponse:
-        question = chat.Question(
-            message=body.message,
-            model=body.model,
-            chat_id=body.chat_id,
-            system=system,
-            continues=body.continue_until_complete,
-            max_output_tokens=body.max_output_tokens,
-            replaces_id=body.rewind_from_message_id,
-            id=effect_id,
+        reply = await chat.send(
+            write.engine, write.account, body, pieces.put_nowait, question_id=effect_id
         )
-        reply = await chat.send(write.engine, write.account, question, pieces.put_nowait)
-        return StoredResponse(200, build_reply(reply).model_dump_json().encode())
+        return StoredResponse(200, reply.model_dump_json().encode())
 
     long_requests: LongRequests = request.app.state.long_requests
     asked = long_requests.run(write.caller, write.key, write.fingerprint, work)
     if not body.stream:
         return build_response(await asked)
     return await _stream(request, asked, pieces)
-
-
-async def _load_system(write: WriteRequest, body: ChatRequest) -> str:
-    prompt_id = body.system_prompt_id
-    if prompt_id is None:
-        return body.system_instruction
-    return await write.transact(lambda c: chats.load_system_prompt(c, prompt_id))
 
 
 async def _stream(
@@ -194,23 +140,10 @@ async def list_chats(listing: Listing) -> Page[ChatSummary]:
     return await listing.page("chats", lists.list_chats, ChatSummary.model_validate)
 
 
-async def _load(tx: Transaction, chat_id: UUID) -> Chat:
-    """Load a chat with its messages."""
-    found = await chats.load_chat(tx.connection, chat_id)
-    messages = await chats.list_messages(tx.connection, chat_id)
-    return Chat(
-        id=found.id,
-        title=found.title,
-        system_instruction=found.system,
-        created_at=found.created_at,
-        messages=[build_message(row) for row in messages],
-    )
-
-
 @router.get("/chats/{chat_id}")
 async def get_chat(chat_id: ChatId, context: Reading) -> Chat:
     """Show a chat and its messages."""
-    return await context.run(_load, chat_id)
+    return await context.run(chat.get, chat_id)
 
 
 @router.patch("/chats/{chat_id}", response_model=Chat)
@@ -220,7 +153,7 @@ async def change_chat(chat_id: ChatId, body: ChatChange, write: Writing) -> Resp
     async def rename(tx: Transaction) -> Chat:
         await chats.load_chat(tx.connection, chat_id)
         await chats.rename(tx.connection, chat_id, chat.check_title(body.title))
-        return await _load(tx, chat_id)
+        return await chat.get(tx, chat_id)
 
     return await write.answer(rename)
 
@@ -245,7 +178,7 @@ async def rewind_chat(chat_id: ChatId, body: RewindRequest, write: Writing) -> R
         await chats.load_chat(tx.connection, chat_id)
         if not await chats.rewind(tx.connection, chat_id, body.message_id):
             raise NotFound(f"Message {body.message_id} is not in the thread of this chat.")
-        return await _load(tx, chat_id)
+        return await chat.get(tx, chat_id)
 
     return await write.answer(rewind)
 
@@ -257,11 +190,10 @@ async def make_project_of_chat(
     """Create a project whose prompt is the text of a chat."""
 
     async def create(tx: Transaction) -> Project:
-        title = (await chats.load_chat(tx.connection, chat_id)).title
-        thread = await chats.list_messages(tx.connection, chat_id)
-        new = projects.NewProject(
-            prompt=chat.build_prompt(_choose(thread, body.message_ids)),
-            name=body.name or title,
+        found = await chat.get(tx, chat_id)
+        new = ProjectRequest(
+            prompt=chat.build_prompt(_choose(found.messages, body.message_ids)),
+            name=body.name or found.title,
             domain=body.domain,
         )
         project_id, _, _ = await projects.create_project(tx, new)
@@ -270,8 +202,8 @@ async def make_project_of_chat(
     return await write.answer(create)
 
 
-def _choose(thread: list[dict[str, Any]], ids: list[UUID] | None) -> list[dict[str, Any]]:
-    chosen = [row for row in thread if ids is None or row["id"] in ids]
+def _choose(thread: list[ChatMessage], ids: list[UUID] | None) -> list[ChatMessage]:
+    chosen = [one for one in thread if ids is None or one.id in ids]
     if ids is not None and len(chosen) < len(set(ids)):
         raise NotFound("One of the messages is not in the thread of this chat.")
     if not chosen:

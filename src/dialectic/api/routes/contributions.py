@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Query, Response
@@ -21,7 +21,6 @@ from dialectic.api.dependencies import (
 )
 from dialectic.api.openapi import UNCHANGED, describe_response, more_problems
 from dialectic.api.pagination import Listing, list_whole
-from dialectic.api.routes.projects import build_resource, describe_resource
 from dialectic.api.routes.sessions import SessionId
 from dialectic.app import contributions, feedback
 from dialectic.app.transaction import Transaction
@@ -47,22 +46,6 @@ MARKDOWN = "text/markdown"
 CONTENT = describe_response(MARKDOWN, "The text.")
 
 
-def build_job(row: dict[str, Any]) -> Job:
-    """Build the view of a job."""
-    same = ("id", "status", "status_reason", "created_at", "started_at", "completed_at")
-    return Job(
-        **{key: row[key] for key in same},
-        parent_id=row["parent_job_id"],
-        type=row["job_type"],
-        stage=row["stage_slug"],
-        iteration=row["iteration_number"],
-        model=row["model_name"],
-        attempts=row["attempt_count"],
-        retries=row["retry_count"],
-        errors=row["error_details"],
-    )
-
-
 @router.get("/sessions/{session_id}/contributions")
 async def list_contributions(
     session_id: SessionId,
@@ -72,7 +55,7 @@ async def list_contributions(
     """List the latest version of each contribution of a session, oldest first."""
     fetch = partial(lists.list_contributions, stage=stage)
     return await listing.page_of(
-        records.load_session, session_id, "contributions", fetch, contributions.build_summary
+        records.load_session, session_id, "contributions", fetch, ContributionSummary.model_validate
     )
 
 
@@ -102,18 +85,7 @@ async def list_versions(
         found = await contributions.get(tx, contribution_id)
         return await lists.list_versions(tx.connection, found.original_id)
 
-    return list_whole(
-        [
-            ContributionVersion(
-                id=row["id"],
-                version=row["edit_version"],
-                is_latest=row["is_latest_edit"],
-                is_by_user=row["is_by_user"],
-                created_at=row["created_at"],
-            )
-            for row in await context.run(read)
-        ]
-    )
+    return list_whole(map(ContributionVersion.model_validate, await context.run(read)))
 
 
 @router.put(
@@ -168,7 +140,7 @@ async def rate_contribution(
 async def list_jobs(session_id: SessionId, listing: Listing) -> Page[Job]:
     """List a session's jobs, oldest first."""
     return await listing.page_of(
-        records.load_session, session_id, "jobs", lists.list_jobs, build_job
+        records.load_session, session_id, "jobs", lists.list_jobs, Job.model_validate
     )
 
 
@@ -176,7 +148,7 @@ async def list_jobs(session_id: SessionId, listing: Listing) -> Page[Job]:
 async def list_documents(session_id: SessionId, listing: Listing) -> Page[Resource]:
     """List a session's other documents: those extracted from contributions, and prompts."""
     return await listing.page_of(
-        records.load_session, session_id, "documents", lists.list_documents, build_resource
+        records.load_session, session_id, "documents", lists.list_documents, Resource.model_validate
     )
 
 
@@ -186,8 +158,7 @@ async def get_document(
 ) -> Response:
     """Show a document or a resource."""
     row = await context.transact(lambda c: lists.load_document(c, document_id))
-    view = Document(**describe_resource(row), content=row["content"])
-    return respond_if_new(view, if_none_match)
+    return respond_if_new(Document.model_validate(row), if_none_match)
 
 
 @documents.get("/documents/{document_id}/content", response_class=Response, responses=CONTENT)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Query, Response
@@ -20,47 +19,13 @@ from dialectic.contract.projects import (
     ProjectRequest,
     ProjectSummary,
     Resource,
-    ResourceRequest,
-    SearchHit,
     SearchResults,
 )
 from dialectic.core.access import Scope
-from dialectic.core.run_request import Given
 from dialectic.db.tables import lists, records
 
 router = APIRouter(tags=["projects"])
 ProjectId = Annotated[UUID, Path(description="The id of a project.")]
-
-
-def build_resource(row: dict[str, Any]) -> Resource:
-    """Build the view of a document or a resource."""
-    return Resource(**describe_resource(row))
-
-
-def describe_resource(row: dict[str, Any]) -> dict[str, Any]:
-    """Map the columns of a resource to the fields of the API."""
-    same = (
-        "id",
-        "project_id",
-        "session_id",
-        "document_key",
-        "mime_type",
-        "size_bytes",
-        "created_at",
-    )
-    return {
-        **{key: row[key] for key in same},
-        "kind": row["resource_type"],
-        "stage": row["stage_slug"],
-        "iteration": row["iteration_number"],
-        "path": row["storage_path"],
-        "contribution_id": row["source_contribution_id"],
-    }
-
-
-def build_given(body: ResourceRequest) -> Given:
-    """Build a resource from a request."""
-    return Given(body.kind, body.name, body.text)
 
 
 @router.post("/projects", status_code=201, response_model=Project)
@@ -71,20 +36,14 @@ async def create_project(body: ProjectRequest, write: Writing) -> Response:
 
 async def create(tx: Transaction, body: ProjectRequest) -> Project:
     """Create a project from a request."""
-    new = projects.NewProject(
-        prompt=body.prompt,
-        name=body.name,
-        domain=body.domain,
-        resources=tuple(build_given(one) for one in body.resources),
-    )
-    project_id, _, _ = await projects.create_project(tx, new)
+    project_id, _, _ = await projects.create_project(tx, body)
     return await projects.get(tx, project_id)
 
 
 @router.get("/projects")
 async def list_projects(listing: Listing) -> Page[ProjectSummary]:
     """List projects, newest first."""
-    return await listing.page("projects", lists.list_projects, projects.build_summary)
+    return await listing.page("projects", lists.list_projects, ProjectSummary.model_validate)
 
 
 @router.get("/projects/{project_id}")
@@ -96,12 +55,7 @@ async def get_project(project_id: ProjectId, context: Reading) -> Project:
 @router.patch("/projects/{project_id}", response_model=Project)
 async def change_project(project_id: ProjectId, body: ProjectChange, write: Writing) -> Response:
     """Rename, archive or unarchive a project."""
-
-    async def run(tx: Transaction) -> Project:
-        await projects.change(tx, project_id, name=body.name, is_archived=body.is_archived)
-        return await projects.get(tx, project_id)
-
-    return await write.answer(run)
+    return await write.answer(projects.change, project_id, body)
 
 
 @router.delete("/projects/{project_id}", status_code=204)
@@ -115,7 +69,7 @@ async def delete_project(project_id: ProjectId, write: Writing) -> Response:
 async def list_resources(project_id: ProjectId, listing: Listing) -> Page[Resource]:
     """List a project's resources, including its prompt."""
     return await listing.page_of(
-        records.load_project, project_id, "resources", lists.list_resources, build_resource
+        records.load_project, project_id, "resources", lists.list_resources, Resource.model_validate
     )
 
 
@@ -140,12 +94,5 @@ async def search_project(
     """
     if context.engine.embedder.card is not None:
         context.caller.require(Scope.SPEND)
-    await context.run(projects.load, project_id)
-    found = await search.search_project(context.engine, context.account, project_id, q, limit)
-    return SearchResults(
-        items=[SearchHit(**asdict(hit)) for hit in found.hits],
-        next_cursor=None,
-        documents=found.documents,
-        embedder=found.embedder,
-        embedded_tokens=found.embedded_tokens,
-    )
+    await context.run(projects.get, project_id)
+    return await search.search_project(context.engine, context.account, project_id, q, limit)

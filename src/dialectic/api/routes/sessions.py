@@ -12,7 +12,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Path, Response
 
-from dialectic.api.dependencies import Reading, RequestContext, Spending, WriteRequest, Writing
+from dialectic.api.dependencies import Reading, Spending, WriteRequest, Writing
 from dialectic.api.openapi import more_problems
 from dialectic.api.pagination import Listing
 from dialectic.api.routes.projects import ProjectId
@@ -34,13 +34,8 @@ from dialectic.contract.sessions import (
     SessionSummary,
     SubmitRequest,
 )
-from dialectic.core.models.model import parse_model_list
 from dialectic.core.money.price import parse_usd
-from dialectic.core.process.reductions import shrink_process
-from dialectic.core.run_request import RunRequest
 from dialectic.db.tables import lists, records
-from dialectic.processes.loader import load_named
-from dialectic.providers.catalog import choose_default_models
 
 P = ParamSpec("P")
 router = APIRouter(tags=["sessions"])
@@ -49,41 +44,12 @@ SessionId = Annotated[UUID, Path(description="The id of a session.")]
 JobId = Annotated[UUID, Path(description="The id of a job of the session.")]
 
 
-def _parse_models(names: list[str] | None) -> list[str] | None:
-    return None if names is None else parse_model_list(",".join(names))
-
-
-def _parse_budget(dollars: str | None) -> int | None:
-    return None if dollars is None else parse_usd(dollars)
-
-
-def build_ask(context: RequestContext, body: SessionRequest) -> RunRequest:
-    """Build a run request; the prompt is the project's."""
-    engine = context.engine
-    names = _parse_models(body.models) or choose_default_models(engine.catalog, engine.settings)
-    return RunRequest(
-        prompt="",
-        models=names,
-        process=shrink_process(
-            load_named(body.process, own=engine.settings.own_processes), body.shrink
-        ),
-        until=body.until or "",
-        lead=body.lead or "",
-        is_autopilot=body.is_autopilot,
-        continue_until_complete=body.continue_until_complete,
-        max_output_tokens=body.max_output_tokens,
-        budget_credits=_parse_budget(body.budget),
-    )
-
-
 @router.post("/projects/{project_id}/sessions", status_code=201, response_model=Session)
 async def create_session(project_id: ProjectId, body: SessionRequest, write: Writing) -> Response:
     """Create a session in a project. No model is called until you start a stage."""
 
     async def create(tx: Transaction) -> Session:
-        project = await projects.load(tx, project_id)
-        ask = projects.build_run_request(project, build_ask(write, body))
-        return await sessions.get(tx, await projects.add_session(tx, project_id, ask))
+        return await sessions.get(tx, await projects.add_session(tx, project_id, body))
 
     return await write.answer(create)
 
@@ -92,7 +58,11 @@ async def create_session(project_id: ProjectId, body: SessionRequest, write: Wri
 async def list_sessions_of_project(project_id: ProjectId, listing: Listing) -> Page[SessionSummary]:
     """List the sessions of a project, newest first."""
     return await listing.page_of(
-        records.load_project, project_id, "sessions", lists.list_sessions, sessions.build_summary
+        records.load_project,
+        project_id,
+        "sessions",
+        lists.list_sessions,
+        SessionSummary.model_validate,
     )
 
 
@@ -100,7 +70,7 @@ async def list_sessions_of_project(project_id: ProjectId, listing: Listing) -> P
 async def list_sessions(listing: Listing) -> Page[SessionSummary]:
     """List all sessions, newest first."""
     every = partial(lists.list_sessions, project_id=None)
-    return await listing.page("sessions", every, sessions.build_summary)
+    return await listing.page("sessions", every, SessionSummary.model_validate)
 
 
 @router.get("/sessions/{session_id}")
@@ -112,27 +82,14 @@ async def get_session(session_id: SessionId, context: Reading) -> Session:
 @router.patch("/sessions/{session_id}", response_model=Session)
 async def change_session(session_id: SessionId, body: SessionChange, write: Writing) -> Response:
     """Change a session's models, budget, or handling of truncated responses."""
-    change = sessions.Change(
-        models=_parse_models(body.models),
-        continue_until_complete=body.continue_until_complete,
-        max_output_tokens=body.max_output_tokens,
-        has_no_cap=body.is_taken_away("max_output_tokens"),
-        budget_credits=_parse_budget(body.budget),
-        has_no_budget=body.is_taken_away("budget"),
-    )
-
-    async def run(tx: Transaction) -> Session:
-        await sessions.change(tx, session_id, change)
-        return await sessions.get(tx, session_id)
-
-    return await write.answer(run)
+    return await write.answer(sessions.change, session_id, body)
 
 
 @router.get("/sessions/{session_id}/quote")
 async def quote_session(session_id: SessionId, context: Reading) -> SessionQuote:
     """Estimate the remaining work of a session and its cost. Calls no model."""
     found = await find_quote(context.engine, context.account, session_id)
-    return SessionQuote(**found.as_dict())
+    return SessionQuote.model_validate(found.as_dict())
 
 
 # -- actions --------------------------------------------------------------------------------------
@@ -211,7 +168,7 @@ async def resume_session(
         sessions.resume,
         session_id,
         approves_spend=wanted.approve_spend,
-        budget_credits=_parse_budget(wanted.budget),
+        budget_credits=None if wanted.budget is None else parse_usd(wanted.budget),
     )
 
 

@@ -42,7 +42,7 @@ from dialectic.api.openapi import (
     describe_file,
     describe_form,
 )
-from dialectic.api.routes.projects import ProjectId, build_given, build_resource, create
+from dialectic.api.routes.projects import ProjectId, create
 from dialectic.app import projects, transfer
 from dialectic.app.transaction import Transaction
 from dialectic.contract.projects import (
@@ -86,8 +86,8 @@ async def add_resource(project_id: ProjectId, request: Request, write: Writing) 
     body = await read_resource(request)
 
     async def add(tx: Transaction) -> Resource:
-        resource_id = await projects.add_resource(tx, project_id, build_given(body))
-        return build_resource(await lists.load_document(tx.connection, resource_id))
+        resource_id = await projects.add_resource(tx, project_id, body)
+        return Resource.model_validate(await lists.load_document(tx.connection, resource_id))
 
     return await _extend(write, body.model_dump(mode="json")).answer(add)
 
@@ -184,7 +184,7 @@ async def export_project(
         file = await asyncio.to_thread(out.open, "rb")
     headers = {
         "Content-Length": str(os.fstat(file.fileno()).st_size),
-        "Content-Disposition": f'attachment; filename="{exported.slug}.zip"',
+        "Content-Disposition": f'attachment; filename="{exported.project}.zip"',
     }
     return StreamingResponse(read_pieces(file), headers=headers, media_type=BYTES)
 
@@ -213,15 +213,7 @@ async def _import(write: WriteRequest, path: Path) -> Response:
             rows = await bound.write(tx.connection, write.account)
             project_id = rows.project.id
             tx.after_commit[project_id] = partial(_publish, tx, project_id)
-            imported = bound.describe(rows)
-            return ImportedProject(
-                project_id=imported.project_id,
-                name=imported.name,
-                slug=imported.slug,
-                session_ids=list(imported.session_ids),
-                files=imported.file_count,
-                is_copy=imported.is_copy,
-            )
+            return bound.describe(rows)
 
         return await write.answer(take)
 

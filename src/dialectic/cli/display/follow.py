@@ -16,10 +16,10 @@ from uuid import UUID
 
 import click
 
-from dialectic.app.sessions import Overview
 from dialectic.cli.backend import Backend
 from dialectic.cli.error_report import mark
 from dialectic.cli.terminal import count, say
+from dialectic.contract.sessions import SessionDetail
 from dialectic.core.job import ENDED, WAITING, JobStatus
 from dialectic.core.session_state import Phase
 from dialectic.errors import ExitCode
@@ -31,9 +31,9 @@ DUE = frozenset({JobStatus.PENDING, JobStatus.PENDING_NEXT_STEP, JobStatus.PENDI
 ALIVE = frozenset({JobStatus.PROCESSING, JobStatus.RETRYING})
 
 
-def is_unclaimed(overview: Overview) -> bool:
+def is_unclaimed(detail: SessionDetail) -> bool:
     """Return whether a session has runnable jobs, but none is claimed by a worker."""
-    statuses = {JobStatus(job["status"]) for job in overview.jobs}
+    statuses = {job.status for job in detail.jobs}
     return bool(statuses & DUE) and not statuses & ALIVE
 
 
@@ -45,9 +45,9 @@ class StallDetector:
     since_s: float | None = None
     was_told: bool = False
 
-    def notice(self, overview: Overview, now_s: float) -> bool:
-        """Update from an overview; return True once, when the wait is too long."""
-        if not is_unclaimed(overview):
+    def notice(self, detail: SessionDetail, now_s: float) -> bool:
+        """Update from the session; return True once, when the wait is too long."""
+        if not is_unclaimed(detail):
             self.since_s = None
             return False
         if self.since_s is None:
@@ -177,10 +177,10 @@ async def follow_session(
     )
 
     async def find_end() -> ExitCode | None:
-        overview = await backend.look(session_id)
-        if awaits_workers and idleness.notice(overview, asyncio.get_running_loop().time()):
+        detail = await backend.look(session_id)
+        if awaits_workers and idleness.notice(detail, asyncio.get_running_loop().time()):
             say(describe_stall(str(session_id)[:8], is_local=backend.is_local))
-        return find_end_of(overview)
+        return find_end_of(detail)
 
     return await following.show(display.show, find_end)
 
@@ -191,13 +191,12 @@ async def follow_job(
     """Show the events of one job until it has ended."""
 
     async def find_end_of_job() -> ExitCode | None:
-        overview = await backend.look(session_id)
-        (job,) = (job for job in overview.jobs if job["id"] == job_id)
-        if JobStatus(job["status"]) in ENDED:
-            done = job["status"] == JobStatus.COMPLETED
-            return ExitCode.DONE if done else ExitCode.FAILED
-        if job["status"] == JobStatus.PAUSED:
-            return ExitCode.FUNDS if job["status_reason"] in FUNDS_REASONS else ExitCode.FAILED
+        detail = await backend.look(session_id)
+        (job,) = (job for job in detail.jobs if job.id == job_id)
+        if job.status in ENDED:
+            return ExitCode.DONE if job.status is JobStatus.COMPLETED else ExitCode.FAILED
+        if job.status is JobStatus.PAUSED:
+            return ExitCode.FUNDS if job.status_reason in FUNDS_REASONS else ExitCode.FAILED
         return None
 
     def show(event: dict[str, Any]) -> None:
@@ -230,12 +229,13 @@ class _Following:
                     continue
                 ended = await find_end()
                 # Show the last events before reporting the end.
-                if ended is not None and not await self.backend.has_events(
-                    self.session_id, self.seq
-                ):
+                if ended is not None and not await self._has_news():
                     return ended
         msg = "the event stream of a backend ended"
         raise AssertionError(msg)
+
+    async def _has_news(self) -> bool:
+        return (await self.backend.look(self.session_id, after=self.seq)).has_news
 
     def _is_time_to_look(self, events: Sequence[dict[str, Any]]) -> bool:
         now_s = asyncio.get_running_loop().time()
@@ -251,28 +251,27 @@ class _Following:
 
 async def see_all(backend: Backend, session_id: UUID) -> Seen:
     """Mark everything so far as shown."""
-    last = await backend.get_last_event(session_id)
-    overview = await backend.look(session_id)
-    return Seen(last, frozenset(row["id"] for row in overview.contributions))
+    detail = await backend.look(session_id)
+    return Seen(detail.last_event, frozenset(one.id for one in detail.contributions))
 
 
-def find_end_of(overview: Overview) -> ExitCode | None:
+def find_end_of(detail: SessionDetail) -> ExitCode | None:
     """Return how a session ended; None while it works."""
-    state = overview.state
-    if state.is_complete(overview.session["until_stage_slug"]):
+    session = detail.session
+    if session.state.is_complete(session.until_stage_slug):
         return ExitCode.DONE
-    if state.phase in (Phase.STAGE_COMPLETE, Phase.PAUSED):
+    if session.state.phase in (Phase.STAGE_COMPLETE, Phase.PAUSED):
         return ExitCode.WAITING
-    if state.phase in (Phase.FAILED, Phase.CANCELLED):
+    if session.state.phase in (Phase.FAILED, Phase.CANCELLED):
         return ExitCode.FAILED
     # A job that waits for other jobs moves only if one of them does.
-    moving = [job for job in overview.jobs if JobStatus(job["status"]) not in ENDED | WAITING]
-    if moving and all(job["status"] == JobStatus.PAUSED for job in moving):
-        return _decide_pause({job["status_reason"] for job in moving})
+    moving = [job for job in detail.jobs if job.status not in ENDED | WAITING]
+    if moving and all(job.status is JobStatus.PAUSED for job in moving):
+        return _decide_pause({job.status_reason for job in moving})
     return None
 
 
-def _decide_pause(reasons: set[str]) -> ExitCode:
+def _decide_pause(reasons: set[str | None]) -> ExitCode:
     """Decide why a session stopped: lack of money, a user's turn, or an error."""
     if reasons & FUNDS_REASONS:
         return ExitCode.FUNDS

@@ -18,7 +18,7 @@ from dialectic.cli.backend import Backend
 from dialectic.cli.display.follow import Display, JsonDisplay, LineDisplay, describe_event
 from dialectic.cli.display.quote import describe_forecast
 from dialectic.cli.terminal import count, printable, say
-from dialectic.core.money.price import format_roughly, is_play
+from dialectic.core.money.price import OFFLINE_PROVIDER, format_roughly
 from dialectic.core.money.quote import Amount, LineKey, Quote, add_up, build_forecast
 
 
@@ -40,11 +40,11 @@ class ProgressCounts:
         name = row["model_name"]
         self.documents[name] = self.documents.get(name, 0) + 1
         read, written = row["tokens_used_input"] or 0, row["tokens_used_output"] or 0
-        card = backend.find_model(name)
-        amount = Amount(1, read, written) if card is None else Amount.of_call(card, read, written)
+        rates = backend.find_rates(name)
+        price = 0 if rates is None else rates.cost(read, written)
         key = (row["stage"], row["contribution_type"], row["model_index"])
-        self.done[key] = self.done.get(key, Amount()) + amount
-        if card is not None and is_play(card):
+        self.done[key] = self.done.get(key, Amount()) + Amount(1, read, written, price)
+        if rates is not None and name.startswith(f"{OFFLINE_PROVIDER}/"):
             self.played.add(key)
 
     def describe(self) -> str:

@@ -266,6 +266,27 @@ class Forecast:
         return {**asdict(self), "whole": asdict(self.whole)}
 
 
+@dataclass(frozen=True, slots=True)
+class SessionForecast:
+    """The quote for the rest of an iteration, and the cost of the session so far."""
+
+    rest: Quote
+    spent: Amount
+    spent_play: Amount
+
+    def build_forecast(self, *, is_play: bool) -> Forecast:
+        """Build the forecast in real money or in play money."""
+        spent = self.spent_play if is_play else self.spent
+        return Forecast(spent, self.rest.only(is_play=is_play).figures.likely)
+
+    def as_dict(self) -> Json:
+        forecasts = {
+            name: self.build_forecast(is_play=is_play).as_dict()
+            for name, is_play in (("money", False), ("play_money", True))
+        }
+        return self.rest.as_dict() | {"forecast": forecasts}
+
+
 def build_forecast(quote: Quote, done: Mapping[LineKey, Amount]) -> Forecast:
     """Combine the actual cost so far with the expected rest of each line."""
     rest = NO_AMOUNT

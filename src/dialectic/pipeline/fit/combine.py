@@ -36,7 +36,7 @@ from dialectic.db.tables import jobs
 from dialectic.engine import Engine
 from dialectic.pipeline.assemble import compose_prompt, compute_input_max, compute_output_cap
 from dialectic.pipeline.fit.turn import Needed, Replacement, Turn
-from dialectic.pipeline.gather import Item, Material, Words, label_all
+from dialectic.pipeline.gather import Item, Material, Words, label_all, resume_words
 from dialectic.pipeline.load import JobContext, Text, read_texts, read_versions
 from dialectic.processes.loader import load_words
 from dialectic.tokens.counting import count_request_tokens
@@ -316,9 +316,7 @@ def gather_merge(context: JobContext, job: Job, payload: MergePayload) -> Materi
 
 def _gather_words(context: JobContext, payload: MergePayload) -> Words:
     if context.chunks:
-        opening = context.chunks[0].opening
-        assert opening is not None, "the first turn keeps its prompt"
-        return Words.from_opening(opening, context.process, TEMPLATE)
+        return resume_words(context, TEMPLATE)
     items = []
     for given in payload.inputs:
         text = context.texts[given.contribution_id]

@@ -21,8 +21,7 @@ from dialectic.db.tables import compressions, memory
 from dialectic.db.tables.compressions import Paid, StoredVectors, VectorsKey, hash_text
 from dialectic.ledger import holds
 from dialectic.ledger.holds import Purpose
-from dialectic.limits.admission import Outcome, Report
-from dialectic.pipeline.call import attempt
+from dialectic.pipeline.call import call_embedder
 from dialectic.pipeline.fit.turn import Turn, claim_or_find, save_paid
 from dialectic.pipeline.reserve import build_hold
 from dialectic.retrieval.embedders import Embedded, Embedder
@@ -149,24 +148,23 @@ class Library:
         turn, embedder = self.turn, self.embedder
         job = turn.job
         counted = await asyncio.to_thread(lambda: sum(map(embedder.count, readings)))
-        hold_key = turn.derive_hold_key(f"embed:{key.content_hash[:32]}")
-        new = build_hold(hold_key, job, card, turn.wallet_id, counted, 0, purpose=Purpose.EMBEDDING)
+        payment = turn.build_payment(Purpose.EMBEDDING, f"embed:{key.content_hash[:32]}")
+        new = build_hold(payment, job, card, counted, 0)
 
         async def reserve(connection: Connection) -> None:
             if job.attempt > 1:
                 await holds.give_up_earlier(connection, job.id, job.attempt)
             await holds.reserve(connection, new)
 
-        _, got, _ = await attempt(
+        got = await call_embedder(
             turn.engine,
             job,
-            card,
+            embedder,
+            readings,
+            counted_tokens=counted,
             hold=lambda: turn.transact(reserve),
-            ask=lambda _: embedder.embed(readings),
-            count=lambda: counted,
-            tell=lambda got: Report(Outcome.ANSWERED, got.tokens),
         )
-        return got, hold_key, judge_usage((got.tokens, 0), Counted(counted, 0, 0))
+        return got, payment.key, judge_usage((got.tokens, 0), Counted(counted, 0, 0))
 
 
 # -- storage format -------------------------------------------------------------------------------

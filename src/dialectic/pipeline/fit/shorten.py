@@ -26,7 +26,7 @@ from dialectic.pipeline.call import Answer, call
 from dialectic.pipeline.fit.compress import Shortened
 from dialectic.pipeline.fit.embed import Library, score_likeness
 from dialectic.pipeline.fit.turn import Turn, claim_or_find, judge, save_paid
-from dialectic.pipeline.reserve import Cost, judge_reply, release, reserve
+from dialectic.pipeline.reserve import Cost, judge_reply, release
 from dialectic.processes.loader import load_words
 from dialectic.retrieval.extract import extract
 from dialectic.tokens.counting import (
@@ -223,7 +223,7 @@ class Abstractor(Extractor):
         Raises `TextBusy` if another job is making it.
         """
         turn, count = self.turn, get_counter(self.turn.card.tokenizer)
-        engine, job = turn.engine, turn.job
+        job = turn.job
         made_elsewhere = await claim_or_find(
             turn, lambda c: compressions.claim_compression(c, job, key), lambda: self._find(key)
         )
@@ -231,22 +231,9 @@ class Abstractor(Extractor):
             return 0
         request = self._build_request(part.label, text, key.budget_tokens)
         request = await asyncio.to_thread(fit, request, self.writer, gives_way=True)
-        hold_key = turn.derive_hold_key(f"abstract:{key.derive_id(job.tenant_id)}")
-        held, answer = await call(
-            engine,
-            job,
-            self.writer,
-            request,
-            lambda: reserve(
-                engine,
-                job,
-                self.writer,
-                request,
-                wallet_id=turn.wallet_id,
-                key=hold_key,
-                purpose=Purpose.COMPRESSION,
-            ),
-        )
+        what = f"abstract:{key.derive_id(job.tenant_id)}"
+        payment = turn.build_payment(Purpose.COMPRESSION, what)
+        held, answer = await call(turn.engine, job, self.writer, request, payment)
         short = trim(answer, key.budget_tokens, count)
         made = Compressed(short, count(part.text), count(short))
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import TypeVar
 from uuid import UUID
 
@@ -22,12 +21,12 @@ from dialectic.db.tables.compressions import Paid
 from dialectic.engine import Engine
 from dialectic.errors import TextBusy
 from dialectic.ledger import holds
-from dialectic.ledger.holds import HoldState, derive_side_key
+from dialectic.ledger.holds import HoldState, Purpose, derive_side_key
 from dialectic.ledger.wallets import load_funds
 from dialectic.pipeline.assemble import compose_prompt, compute_output_cap
 from dialectic.pipeline.gather import Item, Material, Words
 from dialectic.pipeline.load import JobContext
-from dialectic.pipeline.reserve import Cost, Outlook, judge_outlook
+from dialectic.pipeline.reserve import Cost, Outlook, Payment, judge_outlook
 
 # When to check again whether another job has made the text.
 BUSY_S = 1.0
@@ -52,9 +51,10 @@ class Turn:
     async def transact(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         return await self.engine.db.transact(self.job.tenant_id, work)
 
-    def derive_hold_key(self, what: str) -> str:
-        """Derive the key of a hold for shortening."""
-        return derive_side_key(self.job.id, attempt=self.job.attempt, what=what)
+    def build_payment(self, purpose: Purpose, what: str) -> Payment:
+        """Build the payment of a call that shortens a text."""
+        key = derive_side_key(self.job.id, attempt=self.job.attempt, what=what)
+        return Payment(self.wallet_id, key, purpose)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +108,11 @@ async def judge(turn: Turn, cost: Cost, *, before_tokens: int, counted_tokens: i
         extra=cost,
     )
     engine, job = turn.engine, turn.job
-    fraction = Decimal(str(engine.settings.max_spend_fraction))
     for kind in (False, True):
         funds = await load_funds(
             engine.db, job.tenant_id, turn.wallet_id, job.session_id, is_play=kind
         )
-        judge_outlook(outlook, funds, fraction, is_approved=job.is_spend_approved)
+        judge_outlook(outlook, funds, engine.spend_fraction, is_approved=job.is_spend_approved)
 
 
 async def claim_or_find(

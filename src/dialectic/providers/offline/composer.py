@@ -198,8 +198,7 @@ class Composer(Evidence):
     def requirements(self) -> list[str]:
         """The requirements, in an order that milestones and feedback refer to by number."""
         spoken = " ".join(self.brief.limits)
-        asked = (text.rstrip(".!") for text in self.brief.feedback)
-        demands = [*self.brief.limits, *(text for text in asked if text not in spoken)]
+        demands = [*self.brief.limits, *(text for text in self.asked if text not in spoken)]
         told = words_of(" ".join(demands))
         topics = [topic for topic in self.topics if not words_of(topic.name) <= told] or self.topics
         return [f"“{text}”" for text in demands] + [
@@ -369,8 +368,8 @@ class Composer(Evidence):
 
     def slot_answers(self) -> str:
         answers = []
-        for text in self.brief.feedback:
-            demand = f"“{text.rstrip('.!')}”"
+        for text, asked in zip(self.brief.feedback, self.asked, strict=True):
+            demand = f"“{asked}”"
             answer = "Taken as a limit." if is_limit(text) else "Taken up as a requirement."
             if self.brief.task == "critique":
                 answer = "Held against the text in what follows."

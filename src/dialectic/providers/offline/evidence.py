@@ -47,6 +47,7 @@ class Evidence(Frames):
         self.goal = words_of(" ".join([*(t.said or t.name for t in brief.topics), *brief.limits]))
         self.cares = words_of(voice["cares"][0])
         texts = [point.text for source in brief.sources for point in source.points]
+        self.asked = [text.rstrip(".!") for text in brief.feedback]
         self.said = {*texts, *(text.partition(": ")[2] for text in texts)}
 
     def topic_of(self, text: str) -> str:
@@ -206,7 +207,7 @@ class Evidence(Frames):
     @functools.cached_property
     def missing(self) -> dict[str, list[str]]:
         """Demands of request and feedback, with the labels of the sources that ignore them."""
-        demands = (text.rstrip(".!") for text in (*self.brief.limits, *self.brief.feedback))
+        demands = [*(limit.rstrip(".!") for limit in self.brief.limits), *self.asked]
         sources = self.brief.sources
         found = {d: [s.label for s in sources if not covers(s, d)] for d in demands}
         return {demand: labels for demand, labels in found.items() if labels}
@@ -216,14 +217,12 @@ class Evidence(Frames):
         return [{"demand": d, "by": join(by[:3]), "mark": self.mark(d)} for d, by in found]
 
     def each_halves(self) -> list[Item]:
-        asked = [text.rstrip(".!") for text in self.brief.feedback]
-        half = [d for d in dict.fromkeys((*asked, *self.brief.limits)) if d not in self.missing]
-        found = half[: max(self.items, len(asked))]
+        known = dict.fromkeys((*self.asked, *self.brief.limits))
+        found = [d for d in known if d not in self.missing][: max(self.items, len(self.asked))]
         return [{"demand": d, "mark": self.mark(d), "p": self.topic_of(d)} for d in found]
 
     def mark(self, demand: str) -> str:
-        asked = any(demand == text.rstrip(".!") for text in self.brief.feedback)
-        return " (feedback)" if asked else ""
+        return " (feedback)" if demand in self.asked else ""
 
     def each_faults(self) -> list[Item]:
         faults = [{"text": f"nothing in it goes into “{demand}”."} for demand in self.missing]

@@ -10,6 +10,7 @@ import pytest
 
 from dialectic.app.quotes import list_smaller
 from dialectic.cli.display.quote import describe_forecast, draw_quote, format_time, show_quote
+from dialectic.contract.sessions import RunQuote
 from dialectic.core.money.price import format_roughly
 from dialectic.core.money.quote import Amount, Forecast, OutputStatistics, Quote, Sample
 from dialectic.core.process.definition import Process
@@ -137,13 +138,14 @@ def test_the_tables_in_the_documents_are_what_is_drawn(capsys: pytest.CaptureFix
     def quote_of(process: Process) -> Quote:
         return build_quote(process, CARDS[:3], brief, Terms(concurrency=64))
 
-    show_quote(quote_of(STANDARD), list_smaller(STANDARD, quote_of, models=3), as_json=False)
+    smaller = list_smaller(STANDARD, quote_of, models=3)
+    show_quote(RunQuote.model_construct(lines=quote_of(STANDARD), smaller=smaller), as_json=False)
     drawn = capsys.readouterr().out
     documents = DOCS.read_text(encoding="utf-8")
     table, _ = drawn.split("\n\nOn top of")
     assert table in documents, table
-    _, smaller = drawn.split("\n\nWhat can be left out")
-    assert smaller.rstrip() in documents, smaller
+    _, listed = drawn.split("\n\nWhat can be left out")
+    assert listed.rstrip() in documents, listed
 
 
 @pytest.mark.parametrize(
@@ -165,4 +167,4 @@ def test_what_is_left_out_already_is_not_offered_again() -> None:
         models=4,
         before=2,
     )
-    assert [(one.rungs, one.quote.planned_calls) for one in smaller] == [(3, 4 + 8 + 36 + 8)]
+    assert [(one.rungs, one.lines.planned_calls) for one in smaller] == [(3, 4 + 8 + 36 + 8)]

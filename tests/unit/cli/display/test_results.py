@@ -10,12 +10,14 @@ from uuid import UUID
 import click
 import pytest
 
-from dialectic.app.sessions import Overview
 from dialectic.cli.display.follow import LineDisplay
 from dialectic.cli.display.progress import Counting
 from dialectic.cli.display.quote import describe_shortage
 from dialectic.cli.display.results import telling_unstarted
 from dialectic.cli.options import KEPT
+from dialectic.contract.contributions import JobError, JobRecord
+from dialectic.contract.sessions import SessionDetail, SessionRecord
+from dialectic.core.job import JobStatus
 from dialectic.errors import Remedy, RemedyAction
 from dialectic.pipeline.call_estimate import Terms
 from dialectic.pipeline.estimate import Brief, build_quote
@@ -37,7 +39,7 @@ def at_a_server() -> Iterator[None]:
         yield
 
 
-def test_a_session_that_was_made_is_named_to_whoever_leaves_before_it_begins(
+def test_a_created_session_is_named_to_a_user_who_leaves_before_it_starts(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with pytest.raises(asyncio.CancelledError), telling_unstarted(SESSION):
@@ -47,11 +49,17 @@ def test_a_session_that_was_made_is_named_to_whoever_leaves_before_it_begins(
     assert "`dialectic resume 0123abcd`" in said
 
 
-def build_waiting(code: str, remedy: Remedy | None) -> Overview:
+def build_waiting(code: str, remedy: Remedy | None) -> SessionDetail:
     told = None if remedy is None else remedy.as_dict()
     entry = {"attempt": 1, "code": code, "message": "There is too little.", "remedy": told}
-    job = {"status": "paused", "status_reason": code, "error_details": [entry]}
-    return Overview(session={"id": SESSION}, stages=[], jobs=[job], contributions=[])
+    job = JobRecord.model_construct(
+        status=JobStatus.PAUSED,
+        status_reason=code,
+        error_details=[JobError.model_validate(entry)],
+    )
+    return SessionDetail.model_construct(
+        session=SessionRecord.model_construct(id=SESSION), jobs=[job]
+    )
 
 
 def test_money_that_is_missing_is_put_in_first_and_then_the_session_goes_on() -> None:

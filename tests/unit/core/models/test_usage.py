@@ -1,4 +1,4 @@
-"""What a provider reports is believed if it makes sense, and kept beside our count if not."""
+"""A provider's report is used if it is plausible, and kept next to our count if not."""
 
 from __future__ import annotations
 

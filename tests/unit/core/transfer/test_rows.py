@@ -302,7 +302,7 @@ def test_a_bundle_of_an_earlier_program_has_no_chunks() -> None:
 
 
 @given(st.text(), st.booleans())
-def test_a_text_that_stands_in_its_file_is_found_there(text: str, has_fields: bool) -> None:
+def test_a_text_that_is_in_its_file_is_found_there(text: str, has_fields: bool) -> None:
     file = (render_document({"type": "thesis"}, text) if has_fields else text).encode()
     where = decide_content_in(file, hashlib.sha256(text.encode()).hexdigest())
     assert where == ("body" if has_fields else "file")

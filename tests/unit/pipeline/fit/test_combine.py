@@ -105,7 +105,7 @@ def test_no_answer_is_to_be_shorter_than_a_quarter_of_what_it_merges_if_it_has_t
 
 
 @given(SIZES, ROOMS)
-def test_the_tree_is_no_deeper_than_halving_makes_it(sizes: list[int], room: Room) -> None:
+def test_the_tree_is_at_most_as_deep_as_halving_makes_it(sizes: list[int], room: Room) -> None:
     levels = decide_tree(sizes, room)
     assert len(levels) <= 1 + ceil(log2(sum(sizes) / room.reader_tokens + 1)) + ceil(
         log2(len(sizes))
@@ -146,7 +146,7 @@ READER = ExecutePayload(
 )
 
 
-def test_whoever_reads_the_same_in_the_same_step_with_the_same_model_needs_the_same_job() -> None:
+def test_readers_of_the_same_in_the_same_step_with_the_same_model_need_the_same_job() -> None:
     needed = build_combine(SESSION, "synthesis", READER, READER.inputs, 700)
     other = READER.model_copy(update={"model_index": 3, "ordinal": 4, "rank": 2})
     assert build_combine(SESSION, "synthesis", other, READER.inputs, 650).id == needed.id

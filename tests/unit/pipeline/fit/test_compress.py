@@ -215,7 +215,7 @@ def test_older_turns_give_way_first_and_their_calls_to_go_on_with_them() -> None
     assert scissors.weighed == [], "the age of turns is known"
 
 
-def test_where_there_is_no_choice_nobody_is_asked_what_it_is_worth() -> None:
+def test_without_a_choice_no_value_is_computed() -> None:
     fitted, scissors = squeeze(build(inputs=["9" * 5_000]), wide(4_000, 400))
     (entry,) = fitted.manifest.items
     assert (entry.value, entry.compressor) == (None, "scissors/1")

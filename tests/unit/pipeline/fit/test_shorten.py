@@ -108,7 +108,7 @@ def test_an_abstract_that_is_too_long_ends_with_a_sentence(text: str, kept: str)
     assert trim(answer(text), 28, len) == kept
 
 
-def test_what_a_filter_left_is_no_abstract() -> None:
+def test_a_filtered_answer_is_not_an_abstract() -> None:
     assert trim(answer("Half of", FinishReason.FILTER), 28, len) == ""
 
 

@@ -114,11 +114,14 @@ select exists (
 delete from dialectic_projects where id = $1
 
 -- name: insert_session
+-- $12 is the request; its options have the names of their columns.
 insert into dialectic_sessions
   (tenant_id, id, project_id, user_id, process_template_id, wallet_id, selected_model_ids,
-   lead_model_index, current_stage_slug, until_stage_slug, is_autopilot,
-   continue_until_complete, max_output_tokens, max_retries)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+   lead_model_index, current_stage_slug, until_stage_slug, max_retries, is_autopilot,
+   continue_until_complete, max_output_tokens)
+select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, asked.is_autopilot,
+  asked.continue_until_complete, asked.max_output_tokens
+from jsonb_populate_record(null::dialectic_sessions, $12) asked
 
 -- name: insert_stage_run
 insert into dialectic_stage_runs
@@ -214,7 +217,10 @@ select s.id, s.project_id, s.user_id, s.wallet_id, s.phase, s.current_stage_slug
     from unnest(s.selected_model_ids) with ordinality as chosen (id, nth)
     join ai_providers m on m.tenant_id = s.tenant_id and m.id = chosen.id
     order by chosen.nth
-  ) as model_names
+  ) as model_names,
+  cardinality(s.selected_model_ids) as model_count,
+  (select m.api_identifier from ai_providers m
+    where m.tenant_id = s.tenant_id and m.id = s.selected_model_ids[s.lead_model_index]) as lead
 from dialectic_sessions s
 join dialectic_projects p on p.tenant_id = s.tenant_id and p.id = s.project_id
 join dialectic_process_templates t on t.tenant_id = s.tenant_id and t.id = s.process_template_id
@@ -471,6 +477,7 @@ select c.id, c.session_id, c.job_id, c.model_id, c.model_name, c.model_index, c.
   c.flags, c.content, c.storage_path, c.raw_response_storage_path, c.prompt_template_name,
   c.tokens_used_input, c.tokens_used_output, c.usage_source, c.finish_reason, c.edit_version,
   c.original_model_contribution_id, c.root_contribution_id, c.user_id, c.created_at, c.manifest,
+  coalesce(c.original_model_contribution_id, c.id) as first_id, c.user_id is not null as is_by_user,
   s.project_id, j.results
 from dialectic_contributions c
 join dialectic_sessions s on s.tenant_id = c.tenant_id and s.id = c.session_id

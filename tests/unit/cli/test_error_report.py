@@ -8,11 +8,10 @@ import shlex
 import click
 import pytest
 
-from dialectic.cli.error_report import report_error
-from dialectic.cli.json_option import KEPT as SPEAKS_JSON
+from dialectic.cli.error_report import describe_remedy, render_command, report_error
 from dialectic.cli.main import cli
 from dialectic.cli.options import KEPT, keep_remote
-from dialectic.cli.remedies import describe_remedy, render_command
+from dialectic.cli.options import KEPT_JSON as SPEAKS_JSON
 from dialectic.errors import Conflict, FundsError, Remedy, RemedyAction, read_remedy
 from tests.cases import each_case
 from tests.problems import list_codes, list_commands
@@ -55,7 +54,7 @@ def test_every_remedy_is_a_command_that_exists_with_options_that_it_has(
     command.make_context(command.name, numbers, resilient_parsing=False).close()
 
 
-def test_what_is_sent_again_and_what_is_set_are_no_commands_of_ours() -> None:
+def test_redelivered_and_configured_texts_are_not_commands_of_ours() -> None:
     assert render_command(Remedy(RemedyAction.TRY_AGAIN)) is None
     key = Remedy(RemedyAction.CONFIGURE, setting="OPENAI_API_KEY")
     assert render_command(key) == "export OPENAI_API_KEY=…"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dialectic.cli.translate import check_path
+from dialectic.cli.remote import check_path
 from dialectic.errors import ConfigurationError
 from tests.cases import each_case
 
