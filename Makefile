@@ -97,7 +97,7 @@ openapi-check: .venv/.stamp-dev .venv-openapi/.stamp-openapi ## See that a clien
 	PATH="$$PWD/.venv-openapi/bin:$$PATH" openapi-python-client generate --fail-on-warning \
 	  --path "$$folder/openapi.json" --output-path "$$folder/client"
 
-docs: .venv/.stamp-dev ## Write docs/modules.md, and check that what the documents name exists
+docs: .venv/.stamp-dev ## Write docs/modules.md, check what the documents name, run their examples
 	@.venv/bin/python -m tests.tidy.module_list
 	@$(PYTEST) tests/tidy tests/scenario/test_pages.py tests/scenario/test_walks.py
 

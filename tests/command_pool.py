@@ -152,7 +152,8 @@ def _preload() -> None:
 
     # Modules that a command loads only when it needs them.
     late = ("anyio._backends._asyncio", "uvloop")
-    for module in (*(module for module, _ in COMMANDS.values()), *late):
+    commands = (f"dialectic.cli.commands.{module}" for module, _ in COMMANDS.values())
+    for module in (*commands, *late):
         importlib.import_module(module)
     load_encoding("o200k_base")
     load_process("standard")

@@ -1,8 +1,9 @@
 """The README and every page in docs/ begin with an example whose commands print what is shown.
 
-Commands of one example run in one shell. On a page, `…` is any text of a line, and a line with
-nothing else any number of lines. All pages share one home: a finished session whose id is
-`41ac1f6e` on the pages, its thesis `7f940b12`, and a server on port 8420.
+Commands of one example run in one shell. On a page, `…` is any text of a line, a line with nothing
+else any number of lines, and a figure with a comma or a point any such figure. All pages share one
+home: a finished session whose id is `41ac1f6e` on the pages, its thesis `7f940b12`, and a server on
+port 8420.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ PAGES = [
     *sorted(path for path in (ROOT / "docs").glob("*.md") if path.stem not in WITHOUT),
 ]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# Sizes, tokens, amounts and times, which differ from run to run.
+FIGURE = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.\d+"
 # Between the outputs of two commands.
 MARK = "\x1e"
 
@@ -122,11 +125,17 @@ def split_example(text: str) -> list[tuple[str, list[str]]]:
 
 
 def build_pattern(lines: list[str]) -> re.Pattern[str]:
-    parts = (
-        r"(?:.*\n)*?" if line == "…" else r".*?".join(map(re.escape, line.split("…"))) + r"\s*\n"
-        for line in lines
-    )
+    parts = (r"(?:.*\n)*?" if line == "…" else build_line(line) + r"\s*\n" for line in lines)
     return re.compile("".join(parts) + r"\s*")
+
+
+def build_line(line: str) -> str:
+    """Build the pattern of one line, in which texts and figures may be left open."""
+    words = re.split(rf"(…|{FIGURE})", line)
+    return "".join(
+        re.escape(word) if n % 2 == 0 else ".*?" if word == "…" else r"[\d,]+(?:\.\d+)?"
+        for n, word in enumerate(words)
+    )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -92,7 +92,7 @@ def test_a_run_keeps_its_documents_in_a_bucket(
     for changes, words in (
         ({"storage_url": "s3://elsewhere/ours"}, "NoSuchBucket"),
         ({"storage_secret_access_key": "wrong"}, "SignatureDoesNotMatch"),
-        ({"storage_url": f"s3://{BUCKET}/empty"}, "no store yet"),
+        ({"storage_url": f"s3://{BUCKET}/empty"}, "not a store yet"),
         ({"database_url": theirs}, "documents of another database"),
     ):
         given = {"home": str(home.path), "database_url": ours, **there, **changes}

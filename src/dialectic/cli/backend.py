@@ -10,9 +10,9 @@ import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any, NoReturn, Protocol, TypeAlias
+from typing import Any, Concatenate, NoReturn, ParamSpec, Protocol, TypeAlias
 from uuid import UUID
 
 from dialectic.cli.terminal import load_settings, run_async
@@ -39,6 +39,7 @@ from dialectic.core.strict_json import Json
 from dialectic.errors import ExitCode, NotFound, UsageError
 from dialectic.settings import Settings
 
+P = ParamSpec("P")
 OnText: TypeAlias = Callable[[str], None]
 # An id prefix of this length is unlikely to be a typing error.
 BEGINNING_MIN = 4
@@ -139,7 +140,7 @@ class Backend(Protocol):
     async def list_chats(self, limit: int) -> list[ChatSummary]: ...
 
 
-Act: TypeAlias = Callable[[Backend], Awaitable[ExitCode]]
+Act: TypeAlias = Callable[[Backend], Awaitable[ExitCode | None]]
 Find: TypeAlias = Callable[[str], Awaitable[UUID]]
 
 
@@ -196,6 +197,18 @@ def run_with_backend(act: Act) -> NoReturn:
 
     async def main() -> ExitCode:
         async with open_backend(load_settings(knows_server=True)) as backend:
-            return await act(backend)
+            return await act(backend) or ExitCode.DONE
 
     sys.exit(run_async(main()))
+
+
+def with_backend(
+    command: Callable[Concatenate[Backend, P], Awaitable[ExitCode | None]],
+) -> Callable[P, NoReturn]:
+    """Make a function that takes a backend the body of a command."""
+
+    @wraps(command)
+    def run(*args: P.args, **options: P.kwargs) -> NoReturn:
+        run_with_backend(lambda backend: command(backend, *args, **options))
+
+    return run

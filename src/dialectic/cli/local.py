@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 from uuid import UUID
 
 from dialectic.app import (
@@ -64,6 +65,7 @@ from dialectic.publishing.publish import describe_project, require_published
 from dialectic.settings import Settings
 
 T = TypeVar("T")
+P = ParamSpec("P")
 # How often a session without events is checked.
 LOOK_S = 0.5
 
@@ -286,7 +288,7 @@ def load_process_detail(settings: Settings, name: str) -> ProcessDetail:
     return installed.describe_process(process, is_shipped=not (own / name).is_dir())
 
 
-LocalAct = Callable[[LocalBackend], Awaitable[ExitCode]]
+LocalAct = Callable[[LocalBackend], Awaitable[ExitCode | None]]
 
 
 @asynccontextmanager
@@ -301,6 +303,18 @@ def run_local(act: LocalAct) -> NoReturn:
 
     async def main() -> ExitCode:
         async with open_local_backend(load_settings()) as backend:
-            return await act(backend)
+            return await act(backend) or ExitCode.DONE
 
     sys.exit(run_async(main()))
+
+
+def with_local_backend(
+    command: Callable[Concatenate[LocalBackend, P], Awaitable[ExitCode | None]],
+) -> Callable[P, NoReturn]:
+    """Make a function that takes a local backend the body of a command."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **options: P.kwargs) -> NoReturn:
+        run_local(lambda backend: command(backend, *args, **options))
+
+    return run

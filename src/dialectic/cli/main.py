@@ -30,67 +30,38 @@ from dialectic.errors import DialecticError, ExitCode
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
+# The module of each command, and its line in the help.
 COMMANDS = {
-    "run": (
-        "dialectic.cli.commands.run",
-        "Let models argue about a prompt and write a folder of documents.",
-    ),
-    "status": ("dialectic.cli.commands.sessions", "Show all sessions, or one in detail."),
-    "watch": ("dialectic.cli.commands.sessions", "Follow a session while it works."),
-    "pause": (
-        "dialectic.cli.commands.sessions",
-        "Pause a session; running jobs finish their turn.",
-    ),
-    "resume": (
-        "dialectic.cli.commands.sessions",
-        "Resume a session, with a worker in this process.",
-    ),
-    "cancel": ("dialectic.cli.commands.sessions", "Cancel a session for good; documents are kept."),
-    "retry": ("dialectic.cli.commands.session_actions", "Retry the failed jobs of a session."),
-    "feedback": (
-        "dialectic.cli.commands.session_actions",
-        "Add feedback on a stage of a session.",
-    ),
-    "edit": (
-        "dialectic.cli.commands.session_actions",
-        "Replace a contribution with your own text.",
-    ),
-    "rate": ("dialectic.cli.commands.session_actions", "Rate a contribution from 1 to 5."),
-    "regenerate": (
-        "dialectic.cli.commands.session_actions",
-        "Let the same model write a contribution again.",
-    ),
-    "next": ("dialectic.cli.commands.session_actions", "Submit feedback and start the next stage."),
-    "iterate": (
-        "dialectic.cli.commands.session_actions",
-        "Start another iteration from the session's last outputs.",
-    ),
-    "list": ("dialectic.cli.commands.documents", "List sessions, or the contributions of one."),
-    "show": ("dialectic.cli.commands.documents", "Show a contribution, or a session."),
-    "diff": ("dialectic.cli.commands.documents", "Compare two contributions."),
-    "search": ("dialectic.cli.commands.documents", "Search the documents of a project."),
-    "export": ("dialectic.cli.commands.documents", "Export a project to a zip file."),
-    "import": ("dialectic.cli.commands.documents", "Import a project from a zip file."),
-    "chat": ("dialectic.cli.commands.chat", "Chat with one model."),
-    "models": ("dialectic.cli.commands.models", "Models: list, sync, test."),
-    "process": ("dialectic.cli.commands.process", "Processes: list, show, check."),
-    "wallet": (
-        "dialectic.cli.commands.wallet",
-        "Money: balance, topup, unlimited, history, costs, verify.",
-    ),
-    "serve": ("dialectic.cli.commands.operate", "Serve the API and run a worker."),
-    "worker": ("dialectic.cli.commands.operate", "Run jobs until stopped."),
-    "simulate": (
-        "dialectic.cli.commands.simulate",
-        "Simulate providers, including their failures.",
-    ),
-    "doctor": (
-        "dialectic.cli.commands.doctor",
-        "Check settings, database, storage and models.",
-    ),
-    "user": ("dialectic.cli.commands.users", "Users and their tokens: add, token, list, revoke."),
-    "org": ("dialectic.cli.commands.users", "Organisations: create, list, add, remove."),
-    "db": ("dialectic.cli.commands.operate", "The database: migrate, url, shell, stop."),
+    "run": ("run", "Let models argue about a prompt and write a folder of documents."),
+    "status": ("sessions", "Show all sessions, or one in detail."),
+    "watch": ("sessions", "Follow a session while it works."),
+    "pause": ("sessions", "Pause a session; running jobs finish their turn."),
+    "resume": ("sessions", "Resume a session, with a worker in this process."),
+    "cancel": ("sessions", "Cancel a session for good; documents are kept."),
+    "retry": ("session_actions", "Retry the failed jobs of a session."),
+    "feedback": ("session_actions", "Add feedback on a stage of a session."),
+    "edit": ("session_actions", "Replace a contribution with your own text."),
+    "rate": ("session_actions", "Rate a contribution from 1 to 5."),
+    "regenerate": ("session_actions", "Let the same model write a contribution again."),
+    "next": ("session_actions", "Submit feedback and start the next stage."),
+    "iterate": ("session_actions", "Start another iteration from the session's last outputs."),
+    "list": ("documents", "List sessions, or the contributions of one."),
+    "show": ("documents", "Show a contribution, or a session."),
+    "diff": ("documents", "Compare two contributions."),
+    "search": ("documents", "Search the documents of a project."),
+    "export": ("documents", "Export a project to a zip file."),
+    "import": ("documents", "Import a project from a zip file."),
+    "chat": ("chat", "Chat with one model."),
+    "models": ("models", "Models: list, sync, test."),
+    "process": ("process", "Processes: list, show, check."),
+    "wallet": ("wallet", "Money: balance, topup, unlimited, history, costs, verify."),
+    "serve": ("operate", "Serve the API and run a worker."),
+    "worker": ("operate", "Run jobs until stopped."),
+    "simulate": ("simulate", "Simulate providers, including their failures."),
+    "doctor": ("doctor", "Check settings, database, storage and models."),
+    "user": ("users", "Users and their tokens: add, token, list, revoke."),
+    "org": ("users", "Organisations: create, list, add, remove."),
+    "db": ("operate", "The database: migrate, url, shell, stop."),
 }
 # Sections of the help: the first command of each, and its title.
 SECTIONS = {
@@ -195,7 +166,7 @@ class LazyGroup(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(COMMANDS[cmd_name][0])
+        module = importlib.import_module(f"dialectic.cli.commands.{COMMANDS[cmd_name][0]}")
         # A command named like a Python builtin has a trailing underscore.
         command: click.Command = getattr(module, cmd_name, None) or getattr(module, f"{cmd_name}_")
         take_server_option(command)

@@ -165,7 +165,7 @@ async def require_identity(files: FileStore, db: Database, *, belongs_together: 
 def _describe_mismatch(files: FileStore, known: UUID, place: str, found: UUID | None) -> str:
     return (
         f"The documents of this database are kept in {place}, but this process would use "
-        f"{files.place}, which is {'another store' if found else 'no store yet'}. Set "
+        f"{files.place}, which is {'another store' if found else 'not a store yet'}. Set "
         "DIALECTIC_STORAGE_URL to the same shared place everywhere; if the documents were "
         f"moved there, also move their file `{files.id_name}` (it holds {known})."
     )

@@ -8,13 +8,13 @@ from uuid import UUID
 
 import click
 
-from dialectic.cli.backend import Backend, get_id_to_change, run_with_backend
+from dialectic.cli.backend import Backend, get_id_to_change, with_backend
 from dialectic.cli.error_report import report_error
 from dialectic.cli.input import read_text
 from dialectic.cli.terminal import count, echo_json, printable, say
 from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary
 from dialectic.contract.projects import Kind
-from dialectic.errors import DialecticError, ExitCode
+from dialectic.errors import DialecticError
 
 LISTED_MAX = 20
 ASK = "> "
@@ -38,7 +38,9 @@ ASK = "> "
 )
 @click.option("--list", "lists", is_flag=True, help="List the latest chats instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print replies as JSON, one object per line.")
-def chat(
+@with_backend
+async def chat(
+    backend: Backend,
     message: str | None,
     *,
     model: str | None,
@@ -51,25 +53,20 @@ def chat(
 ) -> None:
     """Chat with one model. MESSAGE is one question; without it, questions are read line by line
     from a terminal, or as one question from a pipe."""
-
-    async def act(backend: Backend) -> ExitCode:
-        if lists:
-            await _list(backend, as_json=as_json)
-            return ExitCode.DONE
-        talk = Talk(backend, full=full, max_output_tokens=max_output_tokens, as_json=as_json)
-        talk.model = await backend.choose_model(model)
-        talk.system = system
-        if chat_id is not None:
-            talk.chat_id = await get_id_to_change(backend, Kind.CHAT, chat_id)
-        if message is not None:
-            await talk.ask(message)
-        elif sys.stdin.isatty():
-            await talk.converse()
-        else:
-            await talk.ask(await asyncio.to_thread(read_text, "-", None, what="message"))
-        return ExitCode.DONE
-
-    run_with_backend(act)
+    if lists:
+        await _list(backend, as_json=as_json)
+        return
+    talk = Talk(backend, full=full, max_output_tokens=max_output_tokens, as_json=as_json)
+    talk.model = await backend.choose_model(model)
+    talk.system = system
+    if chat_id is not None:
+        talk.chat_id = await get_id_to_change(backend, Kind.CHAT, chat_id)
+    if message is not None:
+        await talk.ask(message)
+    elif sys.stdin.isatty():
+        await talk.converse()
+    else:
+        await talk.ask(await asyncio.to_thread(read_text, "-", None, what="message"))
 
 
 class Talk:

@@ -12,45 +12,41 @@ from uuid import UUID
 import click
 
 from dialectic.app.search import LIMIT_DEFAULT, check_query
-from dialectic.cli.backend import Backend, run_with_backend
+from dialectic.cli.backend import Backend, with_backend
 from dialectic.cli.commands.sessions import show_list, show_session
 from dialectic.cli.terminal import count, echo_json, printable, say
 from dialectic.contract.contributions import ChunkRecord, ContributionLine, ContributionRecord
 from dialectic.contract.projects import Kind, SearchHit, SearchResults
 from dialectic.core.documents.prompts import describe_manifest
 from dialectic.core.strict_json import Json
-from dialectic.errors import DialecticError, ExitCode, NotFound, Remedy, RemedyAction, UsageError
+from dialectic.errors import DialecticError, NotFound, Remedy, RemedyAction, UsageError
 
 
 @click.command()
 @click.argument("found", metavar="ID")
 @click.option("--prompt", is_flag=True, help="Show the prompt sent to the model instead.")
 @click.option("--json", "as_json", is_flag=True, help="The whole record as JSON.")
-def show(found: str, *, prompt: bool, as_json: bool) -> None:
+@with_backend
+async def show(backend: Backend, found: str, *, prompt: bool, as_json: bool) -> None:
     """Show the contribution, turn or session with this ID (or prefix of an id)."""
-
-    async def act(backend: Backend) -> ExitCode:
-        try:
-            written, facts = await _find_written(backend, found)
-        except NotFound:
-            session_id = await _get_session_id(backend, found)
-            await show_session(backend, session_id, as_json=as_json)
-            return ExitCode.DONE
-        if prompt:
-            request = await _read_request(backend, written)
-            if as_json:
-                echo_json(request)
-            else:
-                _show_text(_format_prompt(request))
-        elif as_json:
-            echo_json(written)
+    try:
+        written, facts = await _find_written(backend, found)
+    except NotFound:
+        session_id = await _get_session_id(backend, found)
+        await show_session(backend, session_id, as_json=as_json)
+        return
+    if prompt:
+        request = await _read_request(backend, written)
+        if as_json:
+            echo_json(request)
         else:
-            for line in facts:
-                say(line)
-            _show_text(written.content)
-        return ExitCode.DONE
-
-    run_with_backend(act)
+            _show_text(_format_prompt(request))
+    elif as_json:
+        echo_json(written)
+    else:
+        for line in facts:
+            say(line)
+        _show_text(written.content)
 
 
 def _show_text(text: str) -> None:
@@ -145,26 +141,22 @@ def _format_prompt(request: Json) -> str:
 @click.argument("session", required=False)
 @click.option("--all", "everything", is_flag=True, help="Include drafts.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
-def list_(session: str | None, *, everything: bool, as_json: bool) -> None:
+@with_backend
+async def list_(backend: Backend, session: str | None, *, everything: bool, as_json: bool) -> None:
     """List all sessions, or the contributions of SESSION with their ids."""
-
-    async def act(backend: Backend) -> ExitCode:
-        if session is None:
-            await show_list(backend, as_json=as_json)
-            return ExitCode.DONE
-        session_id = await backend.get_id(Kind.SESSION, session)
-        detail = await backend.look(session_id)
-        rows = [r for r in detail.contributions if everything or not r.is_intermediate]
-        if as_json:
-            echo_json(rows)
-            return ExitCode.DONE
-        for row in rows:
-            click.echo(printable(_line(row)))
-        if not rows:
-            say("No documents yet.")
-        return ExitCode.DONE
-
-    run_with_backend(act)
+    if session is None:
+        await show_list(backend, as_json=as_json)
+        return
+    session_id = await backend.get_id(Kind.SESSION, session)
+    detail = await backend.look(session_id)
+    rows = [r for r in detail.contributions if everything or not r.is_intermediate]
+    if as_json:
+        echo_json(rows)
+        return
+    for row in rows:
+        click.echo(printable(_line(row)))
+    if not rows:
+        say("No documents yet.")
 
 
 def _line(row: ContributionLine) -> str:
@@ -182,26 +174,22 @@ def _line(row: ContributionLine) -> str:
 @click.command()
 @click.argument("before", metavar="A")
 @click.argument("after", metavar="B")
-def diff(before: str, after: str) -> None:
+@with_backend
+async def diff(backend: Backend, before: str, after: str) -> None:
     """Compare contribution B with contribution A; exits 0 even if they differ."""
-
-    async def act(backend: Backend) -> ExitCode:
-        old, new = [
-            await backend.load_contribution(await backend.get_id(Kind.CONTRIBUTION, text))
-            for text in (before, after)
-        ]
-        lines = difflib.unified_diff(
-            old.content.splitlines(),
-            new.content.splitlines(),
-            old.storage_path,
-            new.storage_path,
-            lineterm="",
-        )
-        for line in lines:
-            click.echo(printable(line))
-        return ExitCode.DONE
-
-    run_with_backend(act)
+    old, new = [
+        await backend.load_contribution(await backend.get_id(Kind.CONTRIBUTION, text))
+        for text in (before, after)
+    ]
+    lines = difflib.unified_diff(
+        old.content.splitlines(),
+        new.content.splitlines(),
+        old.storage_path,
+        new.storage_path,
+        lineterm="",
+    )
+    for line in lines:
+        click.echo(printable(line))
 
 
 EXCERPT_CHARS = 320
@@ -213,22 +201,18 @@ WIDTH = 96
 @click.argument("query")
 @click.option("--limit", type=int, default=LIMIT_DEFAULT, help="Maximum number of passages.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-def search(project: str, query: str, *, limit: int, as_json: bool) -> None:
+@with_backend
+async def search(backend: Backend, project: str, query: str, *, limit: int, as_json: bool) -> None:
     """Search PROJECT (a folder, a name, or an id of it or of a session) for QUERY."""
-
-    async def act(backend: Backend) -> ExitCode:
-        check_query(query, limit)
-        results = await backend.search(await backend.get_id(Kind.PROJECT, project), query, limit)
-        if as_json:
-            echo_json(describe_results(results))
-            return ExitCode.DONE
-        for number, hit in enumerate(results.items, 1):
-            click.echo(printable(build_entry(number, hit)))
-        passages = count(len(results.items), "passage")
-        say(f"{passages} in {count(results.documents, 'document')}, by {results.embedder}.")
-        return ExitCode.DONE
-
-    run_with_backend(act)
+    check_query(query, limit)
+    results = await backend.search(await backend.get_id(Kind.PROJECT, project), query, limit)
+    if as_json:
+        echo_json(describe_results(results))
+        return
+    for number, hit in enumerate(results.items, 1):
+        click.echo(printable(build_entry(number, hit)))
+    passages = count(len(results.items), "passage")
+    say(f"{passages} in {count(results.documents, 'document')}, by {results.embedder}.")
 
 
 def describe_results(results: SearchResults) -> dict[str, object]:
@@ -258,48 +242,42 @@ def build_entry(number: int, hit: SearchHit) -> str:
 )
 @click.option("--finished", is_flag=True, help="Finished documents only; cannot be imported.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-def export(project: str, out: Path | None, *, finished: bool, as_json: bool) -> None:
+@with_backend
+async def export(
+    backend: Backend, project: str, out: Path | None, *, finished: bool, as_json: bool
+) -> None:
     """Export PROJECT (a folder, a name, or an id of it or of a session) to a zip file."""
-
-    async def act(backend: Backend) -> ExitCode:
-        project_id = await backend.get_id(Kind.PROJECT, project)
-        exported = await backend.export(project_id, out, finished=finished)
-        if as_json:
-            echo_json(exported)
-        else:
-            click.echo(printable(exported.path))
-            say(f"Exported {exported.project}: {exported.files} files.")
-        return ExitCode.DONE
-
-    run_with_backend(act)
+    project_id = await backend.get_id(Kind.PROJECT, project)
+    exported = await backend.export(project_id, out, finished=finished)
+    if as_json:
+        echo_json(exported)
+    else:
+        click.echo(printable(exported.path))
+        say(f"Exported {exported.project}: {exported.files} files.")
 
 
 @click.command(name="import")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-def import_(file: Path, *, as_json: bool) -> None:
+@with_backend
+async def import_(backend: Backend, file: Path, *, as_json: bool) -> None:
     """Import a project from FILE, written by `dialectic export`."""
-
-    async def act(backend: Backend) -> ExitCode:
-        taken = await backend.import_project(file)
-        folder = backend.locate(taken.slug)
-        if as_json:
-            told = {
-                "project_id": taken.project_id,
-                "project": taken.slug,
-                "path": folder,
-                "sessions": taken.session_ids,
-                "files": taken.files,
-                "is_copy": taken.is_copy,
-            }
-            echo_json(told)
-        else:
-            click.echo(printable(folder))
-            say(f"Imported {taken.name} as {taken.slug}: {taken.files} files.")
-            for session_id in taken.session_ids:
-                say(f"Session {session_id}")
-        if taken.waiting:
-            say(f"{taken.waiting} file(s) wait in the database until storage has room.")
-        return ExitCode.DONE
-
-    run_with_backend(act)
+    taken = await backend.import_project(file)
+    folder = backend.locate(taken.slug)
+    if as_json:
+        told = {
+            "project_id": taken.project_id,
+            "project": taken.slug,
+            "path": folder,
+            "sessions": taken.session_ids,
+            "files": taken.files,
+            "is_copy": taken.is_copy,
+        }
+        echo_json(told)
+    else:
+        click.echo(printable(folder))
+        say(f"Imported {taken.name} as {taken.slug}: {taken.files} files.")
+        for session_id in taken.session_ids:
+            say(f"Session {session_id}")
+    if taken.waiting:
+        say(f"{taken.waiting} file(s) wait in the database until storage has room.")

@@ -10,7 +10,13 @@ from uuid import UUID
 
 import click
 
-from dialectic.cli.backend import Backend, get_id_to_change, get_to_change, run_with_backend
+from dialectic.cli.backend import (
+    Backend,
+    get_id_to_change,
+    get_to_change,
+    run_with_backend,
+    with_backend,
+)
 from dialectic.cli.display.follow import find_end_of, follow_session
 from dialectic.cli.display.progress import open_display
 from dialectic.cli.display.quote import describe_forecast, describe_shortage, draw_quote
@@ -248,42 +254,32 @@ def resume(
 @click.command()
 @click.argument("session")
 @job_option
-def pause(session: str, job: str | None) -> None:
+@with_backend
+async def pause(backend: Backend, session: str, job: str | None) -> None:
     """Pause SESSION until it is resumed; running jobs finish their turn."""
-
-    async def act(backend: Backend) -> ExitCode:
-        session_id = await get_id_to_change(backend, Kind.SESSION, session)
-        if job is not None:
-            job_id = await _get_job_to_change(backend, session_id, job)
-            await backend.pause_job(session_id, job_id)
-            how = name_command(f"resume {str(session_id)[:8]} --job {str(job_id)[:8]}")
-            say(f"Job {job_id} is paused. `{how}` resumes it.")
-            return ExitCode.DONE
-        is_new = await backend.pause(session_id)
-        command = name_command(f"resume {str(session_id)[:8]}")
-        say(
-            f"Session {session_id} is paused{'' if is_new else ' already'}. `{command}` resumes it."
-        )
-        return ExitCode.DONE
-
-    run_with_backend(act)
+    session_id = await get_id_to_change(backend, Kind.SESSION, session)
+    if job is not None:
+        job_id = await _get_job_to_change(backend, session_id, job)
+        await backend.pause_job(session_id, job_id)
+        how = name_command(f"resume {str(session_id)[:8]} --job {str(job_id)[:8]}")
+        say(f"Job {job_id} is paused. `{how}` resumes it.")
+        return
+    is_new = await backend.pause(session_id)
+    command = name_command(f"resume {str(session_id)[:8]}")
+    say(f"Session {session_id} is paused{'' if is_new else ' already'}. `{command}` resumes it.")
 
 
 @click.command()
 @click.argument("session")
 @job_option
-def cancel(session: str, job: str | None) -> None:
+@with_backend
+async def cancel(backend: Backend, session: str, job: str | None) -> None:
     """Cancel SESSION for good; documents are kept."""
-
-    async def act(backend: Backend) -> ExitCode:
-        session_id = await get_id_to_change(backend, Kind.SESSION, session)
-        if job is not None:
-            job_id = await _get_job_to_change(backend, session_id, job)
-            await backend.cancel_job(session_id, job_id)
-            say(f"Job {job_id} is cancelled.")
-            return ExitCode.DONE
-        is_new = await backend.cancel(session_id)
-        say(f"Session {session_id} is cancelled{'' if is_new else ' already'}.")
-        return ExitCode.DONE
-
-    run_with_backend(act)
+    session_id = await get_id_to_change(backend, Kind.SESSION, session)
+    if job is not None:
+        job_id = await _get_job_to_change(backend, session_id, job)
+        await backend.cancel_job(session_id, job_id)
+        say(f"Job {job_id} is cancelled.")
+        return
+    is_new = await backend.cancel(session_id)
+    say(f"Session {session_id} is cancelled{'' if is_new else ' already'}.")

@@ -65,7 +65,7 @@ async def go_to(backend: LocalBackend, user: str | None, org: str | None) -> Loc
 def act_for(act: LocalAct, user: str | None, org: str | None) -> NoReturn:
     """Run a command on the given user's wallet, in the local database."""
 
-    async def act_there(backend: LocalBackend) -> ExitCode:
+    async def act_there(backend: LocalBackend) -> ExitCode | None:
         return await act(await go_to(backend, user, org))
 
     run_local(act_there)
