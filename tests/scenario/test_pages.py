@@ -1,9 +1,9 @@
 """The README and every page in docs/ begin with an example whose commands print what is shown.
 
 Commands of one example run in one shell. On a page, `…` is any text of a line, a line with nothing
-else any number of lines, and a figure with a comma or a point any such figure. All pages share one
-home: a finished session whose id is `41ac1f6e` on the pages, its thesis `7f940b12`, and a server on
-port 8420.
+else any number of lines; a figure with a comma or a point, or of seconds, is any such figure. All
+pages share one home: a finished session whose id is `41ac1f6e` on the pages, its thesis `7f940b12`,
+and a server on port 8420.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PAGES = [
 ]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # Sizes, tokens, amounts and times, which differ from run to run.
-FIGURE = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.\d+"
+FIGURE = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.\d+|\d+(?= s\b)"
 # Between the outputs of two commands.
 MARK = "\x1e"
 
@@ -131,9 +131,10 @@ def build_pattern(lines: list[str]) -> re.Pattern[str]:
 
 def build_line(line: str) -> str:
     """Build the pattern of one line, in which texts and figures may be left open."""
-    words = re.split(rf"(…|{FIGURE})", line)
+    words = re.split(rf"(…|{FIGURE}| {{2,}})", line)
+    given = {"…": ".*?", " ": " +"}
     return "".join(
-        re.escape(word) if n % 2 == 0 else ".*?" if word == "…" else r"[\d,]+(?:\.\d+)?"
+        re.escape(word) if n % 2 == 0 else given.get(word[0], r"[\d,]+(?:\.\d+)?")
         for n, word in enumerate(words)
     )
 

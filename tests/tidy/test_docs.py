@@ -21,7 +21,7 @@ from dialectic.engine import POINTS
 from dialectic.errors import ExitCode
 from dialectic.providers.catalog import load_shipped
 from dialectic.settings import KNOWN, Settings
-from tests.tidy.module_list import PAGE, build_page
+from tests.tidy.module_list import PAGE, build_page, list_modules
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "dialectic"
@@ -164,6 +164,17 @@ def test_links_between_documents_lead_to_a_file_and_to_a_heading_in_it() -> None
             assert target.exists(), (path.name, link)
             if anchor:
                 assert anchor in list_anchors(target), (path.name, link)
+
+
+def test_every_module_that_a_document_names_exists() -> None:
+    modules = {name.removeprefix("dialectic.") for name in list_modules()}
+    packages = {name.partition(".")[0] for name in modules} - {"dialectic"}
+    for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")):
+        for word in re.findall(r"`([a-z_]+(?:\.[a-z_]+)+)`", path.read_text("utf-8")):
+            package, last = word.partition(".")[0], word.rpartition(".")[2]
+            if package in packages and last not in ("py", "md", "sql", "toml"):
+                # A module, or what it owns.
+                assert {word, word.rpartition(".")[0]} & modules, (path.name, word)
 
 
 def list_anchors(path: Path) -> set[str]:

@@ -10,10 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID, uuid4, uuid5
 
+from dialectic.app import projects
 from dialectic.app.chat_calls import ChatCalls, Turn
 from dialectic.app.transaction import Transaction
 from dialectic.contract import chats as contract
-from dialectic.contract.chats import ChatMessage, ChatReply, ChatRequest, ChatUsage
+from dialectic.contract.chats import (
+    ChatMessage,
+    ChatProjectRequest,
+    ChatReply,
+    ChatRequest,
+    ChatUsage,
+)
+from dialectic.contract.projects import Project, ProjectRequest
 from dialectic.core.models.messages import FinishReason, Message, Request, Role, Usage, UsageSource
 from dialectic.core.models.model import ModelCard
 from dialectic.core.text import clean_text
@@ -121,6 +129,42 @@ async def list_messages(connection: Connection, chat_id: UUID) -> list[ChatMessa
     """List the messages of a chat's current thread, oldest first."""
     rows = await chats.list_messages(connection, chat_id)
     return [ChatMessage.model_validate(row) for row in rows]
+
+
+async def rename(tx: Transaction, chat_id: UUID, title: str) -> contract.Chat:
+    """Rename a chat."""
+    await chats.load_chat(tx.connection, chat_id)
+    await chats.rename(tx.connection, chat_id, check_title(title))
+    return await get(tx, chat_id)
+
+
+async def rewind(tx: Transaction, chat_id: UUID, message_id: UUID) -> contract.Chat:
+    """Remove a message and all later ones from the thread."""
+    await chats.load_chat(tx.connection, chat_id)
+    if not await chats.rewind(tx.connection, chat_id, message_id):
+        raise NotFound(f"Message {message_id} is not in the thread of this chat.")
+    return await get(tx, chat_id)
+
+
+async def delete(tx: Transaction, chat_id: UUID) -> None:
+    """Delete a chat; its wallet transactions are kept."""
+    await chats.load_chat(tx.connection, chat_id)
+    await chats.delete(tx.connection, chat_id)
+
+
+async def make_project(tx: Transaction, chat_id: UUID, wanted: ChatProjectRequest) -> Project:
+    """Create a project whose prompt is the text of a chat, or of some of its messages."""
+    found, ids = await get(tx, chat_id), wanted.message_ids
+    chosen = [one for one in found.messages if ids is None or one.id in ids]
+    if ids is not None and len(chosen) < len(set(ids)):
+        raise NotFound("One of the messages is not in the thread of this chat.")
+    if not chosen:
+        raise UsageError("The chat has no text for a project. Send a message first.")
+    new = ProjectRequest(
+        prompt=build_prompt(chosen), name=wanted.name or found.title, domain=wanted.domain
+    )
+    project_id, _, _ = await projects.create_project(tx, new)
+    return await projects.get(tx, project_id)
 
 
 def derive_answer_id(question_id: UUID) -> UUID:

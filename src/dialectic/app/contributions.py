@@ -16,6 +16,7 @@ from dialectic.contract.contributions import (
     ChunkRecord,
     Contribution,
     ContributionRecord,
+    ContributionVersion,
     EditedContribution,
     TurnSummary,
 )
@@ -33,7 +34,7 @@ from dialectic.core.session_state import HALTED
 from dialectic.core.text import clean_text
 from dialectic.db.pool import Connection
 from dialectic.db.queries import list_plain
-from dialectic.db.tables import jobs, records
+from dialectic.db.tables import jobs, lists, records
 from dialectic.db.tables.contributions import supersede
 from dialectic.db.tables.files import MARKDOWN, File, insert_files
 from dialectic.db.tables.records import SQL, NewResource, Noun, get_id
@@ -253,3 +254,10 @@ async def regenerate(tx: Transaction, contribution_id: UUID) -> UUID:
 async def get(tx: Transaction, contribution_id: UUID) -> Contribution:
     """Load one version of a contribution, with its text and its provenance."""
     return Contribution.model_validate(dict(await _load_row(tx, contribution_id)))
+
+
+async def list_versions(tx: Transaction, contribution_id: UUID) -> list[ContributionVersion]:
+    """List all versions of a contribution, oldest first."""
+    first_id = (await get(tx, contribution_id)).original_id
+    rows = await lists.list_versions(tx.connection, first_id)
+    return [ContributionVersion.model_validate(row) for row in rows]

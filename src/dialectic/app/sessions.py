@@ -10,9 +10,11 @@ from uuid import UUID
 
 import asyncpg
 
+from dialectic.app import feedback
+from dialectic.app.feedback import Comment, Rating
 from dialectic.app.stages import begin_at, begin_stages
 from dialectic.app.transaction import Transaction
-from dialectic.contract.sessions import Session, SessionChange, SessionDetail
+from dialectic.contract.sessions import Session, SessionChange, SessionDetail, SubmitRequest
 from dialectic.core.models.model import parse_model_list
 from dialectic.core.money.price import parse_usd
 from dialectic.core.session_state import Phase, SessionState, show_status
@@ -35,6 +37,23 @@ async def generate(tx: Transaction, session_id: UUID) -> list[UUID]:
     _refuse_standing(session)
     tx.publish(session["project_id"])
     return await begin_stages(tx, session)
+
+
+async def submit(tx: Transaction, session_id: UUID, body: SubmitRequest) -> str:
+    """Save a person's feedback on the completed stage and start the next one; return it."""
+    stage = (await get(tx, session_id)).current_stage
+    said: list[Comment | Rating] = []
+    for number, one in enumerate(body.responses):
+        ids = [tx.derive_id(f"{kind} {number}") for kind in ("response", "rating")]
+        if one.text.strip():
+            said.append(Comment(stage, one.text, one.contribution_id, ids[0]))
+        if one.rating is not None:
+            said.append(Rating(one.contribution_id, one.rating, ids[1]))
+    if body.feedback.strip():
+        said.append(Comment(stage, body.feedback, None, tx.derive_id("feedback")))
+    if said:
+        await feedback.save(tx, session_id, said)
+    return await start_next(tx, session_id)
 
 
 async def start_next(tx: Transaction, session_id: UUID) -> str:

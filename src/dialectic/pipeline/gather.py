@@ -136,12 +136,7 @@ def gather(context: JobContext, job: Job, payload: PlanPayload | ExecutePayload)
         payload=payload,
         owner=context.owner,
         folder=context.build_folder(stage),
-        name=ContributionName(
-            model=slugify_name(payload.model_name, fallback="model"),
-            n=payload.ordinal,
-            contribution_type=payload.output_type,
-            relation=relation,
-        ),
+        name=build_name(payload, relation),
         system=context.process.prompts[stage.system_prompt_name],
         words=_gather_words(context, stage, job.id, payload),
         is_intermediate=is_intermediate,
@@ -161,6 +156,17 @@ def gather(context: JobContext, job: Job, payload: PlanPayload | ExecutePayload)
         left_out=list_left_out(
             context.process, models=len(context.models), until=(stage.slug, payload.output_type)
         ),
+    )
+
+
+def build_name(payload: TurnPayload, relation: Relation) -> ContributionName:
+    """Build the name of the files that a turn writes."""
+    return ContributionName(
+        model=slugify_name(payload.model_name, fallback="model"),
+        n=payload.ordinal,
+        contribution_type=payload.output_type,
+        relation=relation,
+        version=payload.edition,
     )
 
 

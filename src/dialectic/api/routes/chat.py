@@ -25,24 +25,22 @@ from dialectic.api.dependencies import (
 from dialectic.api.openapi import describe_response, more_problems
 from dialectic.api.pagination import Listing
 from dialectic.api.problems import build_problem
-from dialectic.app import chat, projects
+from dialectic.app import chat
 from dialectic.app.idempotency import LongRequests
-from dialectic.app.transaction import Transaction
 from dialectic.contract.base import Page
 from dialectic.contract.chats import (
     Chat,
     ChatChange,
-    ChatMessage,
     ChatProjectRequest,
     ChatReply,
     ChatRequest,
     ChatSummary,
     RewindRequest,
 )
-from dialectic.contract.projects import Project, ProjectRequest
-from dialectic.db.tables import chats, lists
+from dialectic.contract.projects import Project
+from dialectic.db.tables import lists
 from dialectic.db.tables.idempotency import StoredResponse
-from dialectic.errors import DialecticError, NotFound, UsageError
+from dialectic.errors import DialecticError
 
 router = APIRouter(tags=["chat"])
 ChatId = Annotated[UUID, Path(description="The id of a chat.")]
@@ -149,38 +147,20 @@ async def get_chat(chat_id: ChatId, context: Reading) -> Chat:
 @router.patch("/chats/{chat_id}", response_model=Chat)
 async def change_chat(chat_id: ChatId, body: ChatChange, write: Writing) -> Response:
     """Rename a chat."""
-
-    async def rename(tx: Transaction) -> Chat:
-        await chats.load_chat(tx.connection, chat_id)
-        await chats.rename(tx.connection, chat_id, chat.check_title(body.title))
-        return await chat.get(tx, chat_id)
-
-    return await write.answer(rename)
+    return await write.answer(chat.rename, chat_id, body.title)
 
 
 @router.delete("/chats/{chat_id}", status_code=204)
 async def delete_chat(chat_id: ChatId, write: Writing) -> Response:
     """Delete a chat. Its wallet transactions are kept."""
-
-    async def delete(tx: Transaction) -> None:
-        await chats.load_chat(tx.connection, chat_id)
-        await chats.delete(tx.connection, chat_id)
-
-    await write.run(delete)
+    await write.run(chat.delete, chat_id)
     return Response(status_code=204)
 
 
 @router.post("/chats/{chat_id}/rewind", response_model=Chat)
 async def rewind_chat(chat_id: ChatId, body: RewindRequest, write: Writing) -> Response:
     """Remove a message and all later ones from the thread. They stay on record."""
-
-    async def rewind(tx: Transaction) -> Chat:
-        await chats.load_chat(tx.connection, chat_id)
-        if not await chats.rewind(tx.connection, chat_id, body.message_id):
-            raise NotFound(f"Message {body.message_id} is not in the thread of this chat.")
-        return await chat.get(tx, chat_id)
-
-    return await write.answer(rewind)
+    return await write.answer(chat.rewind, chat_id, body.message_id)
 
 
 @router.post("/chats/{chat_id}/project", status_code=201, response_model=Project)
@@ -188,24 +168,4 @@ async def make_project_of_chat(
     chat_id: ChatId, body: ChatProjectRequest, write: Writing
 ) -> Response:
     """Create a project whose prompt is the text of a chat."""
-
-    async def create(tx: Transaction) -> Project:
-        found = await chat.get(tx, chat_id)
-        new = ProjectRequest(
-            prompt=chat.build_prompt(_choose(found.messages, body.message_ids)),
-            name=body.name or found.title,
-            domain=body.domain,
-        )
-        project_id, _, _ = await projects.create_project(tx, new)
-        return await projects.get(tx, project_id)
-
-    return await write.answer(create)
-
-
-def _choose(thread: list[ChatMessage], ids: list[UUID] | None) -> list[ChatMessage]:
-    chosen = [one for one in thread if ids is None or one.id in ids]
-    if ids is not None and len(chosen) < len(set(ids)):
-        raise NotFound("One of the messages is not in the thread of this chat.")
-    if not chosen:
-        raise UsageError("The chat has no text for a project. Send a message first.")
-    return chosen
+    return await write.answer(chat.make_project, chat_id, body)

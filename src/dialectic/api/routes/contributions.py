@@ -80,12 +80,7 @@ async def list_versions(
     contribution_id: ContributionId, context: Reading
 ) -> Page[ContributionVersion]:
     """List all versions of a contribution, oldest first."""
-
-    async def read(tx: Transaction) -> lists.Rows:
-        found = await contributions.get(tx, contribution_id)
-        return await lists.list_versions(tx.connection, found.original_id)
-
-    return list_whole(map(ContributionVersion.model_validate, await context.run(read)))
+    return list_whole(await context.run(contributions.list_versions, contribution_id))
 
 
 @router.put(

@@ -17,7 +17,6 @@ from dialectic.api.openapi import more_problems
 from dialectic.api.pagination import Listing
 from dialectic.api.routes.projects import ProjectId
 from dialectic.app import feedback, jobs, projects, sessions
-from dialectic.app.feedback import Comment, Rating
 from dialectic.app.quotes import quote_session as find_quote
 from dialectic.app.transaction import Transaction
 from dialectic.contract.base import Page
@@ -127,28 +126,7 @@ async def submit_session(
 ) -> Response:
     """Submit your feedback on the completed stage and start the next one."""
 
-    return await _act(write, _submit, session_id, body or SubmitRequest())
-
-
-async def _submit(tx: Transaction, session_id: UUID, body: SubmitRequest) -> None:
-    await _save(tx, session_id, body)
-    await sessions.start_next(tx, session_id)
-
-
-async def _save(tx: Transaction, session_id: UUID, body: SubmitRequest) -> None:
-    """Save a submission: comments, ratings and feedback together."""
-    stage = (await sessions.get(tx, session_id)).current_stage
-    said: list[Comment | Rating] = []
-    for number, one in enumerate(body.responses):
-        ids = [tx.derive_id(f"{kind} {number}") for kind in ("response", "rating")]
-        if one.text.strip():
-            said.append(Comment(stage, one.text, one.contribution_id, ids[0]))
-        if one.rating is not None:
-            said.append(Rating(one.contribution_id, one.rating, ids[1]))
-    if body.feedback.strip():
-        said.append(Comment(stage, body.feedback, None, tx.derive_id("feedback")))
-    if said:
-        await feedback.save(tx, session_id, said)
+    return await _act(write, sessions.submit, session_id, body or SubmitRequest())
 
 
 @actions.post("/sessions/{session_id}/pause", response_model=Session)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from uuid import UUID
 
-from dialectic.core.documents.file_paths import ContributionName, Relation
+from dialectic.core.documents.file_paths import Relation
 from dialectic.core.documents.prompts import build_block
 from dialectic.core.job import (
     COMBINED,
@@ -30,13 +30,13 @@ from dialectic.core.job import (
 )
 from dialectic.core.models.messages import Message, Request, Role
 from dialectic.core.models.model import ModelCard
-from dialectic.core.slug import short_id, slugify_name
+from dialectic.core.slug import short_id
 from dialectic.db.pool import Connection
 from dialectic.db.tables import jobs
 from dialectic.engine import Engine
 from dialectic.pipeline.assemble import compose_prompt, compute_input_max, compute_output_cap
 from dialectic.pipeline.fit.turn import Needed, Replacement, Turn
-from dialectic.pipeline.gather import Item, Material, Words, label_all, resume_words
+from dialectic.pipeline.gather import Item, Material, Words, build_name, label_all, resume_words
 from dialectic.pipeline.load import JobContext, Text, read_texts, read_versions
 from dialectic.processes.loader import load_words
 from dialectic.tokens.counting import count_request_tokens
@@ -296,12 +296,7 @@ def gather_merge(context: JobContext, job: Job, payload: MergePayload) -> Materi
         payload=payload,
         owner=context.owner,
         folder=context.build_folder(stage),
-        name=ContributionName(
-            model=slugify_name(payload.model_name, fallback="model"),
-            n=payload.ordinal,
-            contribution_type=payload.output_type,
-            relation=Relation("combining", (short_id(payload.combine_id),)),
-        ),
+        name=build_name(payload, Relation("combining", (short_id(payload.combine_id),))),
         system=SYSTEM,
         words=_gather_words(context, payload),
         is_intermediate=True,
