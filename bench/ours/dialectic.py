@@ -112,7 +112,7 @@ async def is_over(engine: Engine, account: Account, session_id: UUID) -> bool:
     What describes the project as a whole is made at leisure, seconds after the end.
     """
     query = """
-        select s.status = 'iteration_complete' and not exists (
+        select s.phase = 'iteration_complete' and not exists (
           select from dialectic_files f
           where f.project_id = s.project_id and f.written_at is null
             and f.path !~ '^[^/]+/project_(readme|settings)[.]')

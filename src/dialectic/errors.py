@@ -224,7 +224,7 @@ class Conflict(UsageError, code="conflict", status=409):
 
 
 class IllegalMove(Conflict, code="illegal_move"):
-    """The job's status does not allow this change."""
+    """The state of the job or session does not allow this change."""
 
 
 class InProgress(Conflict, code="in_progress", remedy=RemedyAction.TRY_AGAIN):

@@ -354,8 +354,7 @@ async def _insert_sessions(admin: Any, made: Project, process_id: UUID, *, in_fl
         "id": str(made.session_id),
         "current_stage_slug": "thesis" if in_flight else "synthesis",
         "iteration_count": 2 if in_flight else 1,
-        "status": "paused" if in_flight else "synthesis_generation_complete",
-        "status_before_pause": "generating_thesis" if in_flight else None,
+        "phase": "pending" if in_flight else "stage_complete",
         "idempotency_key": "somebody's key",
         "created_at": "2026-05-01T10:00:00+00:00",
     }
@@ -363,11 +362,13 @@ async def _insert_sessions(admin: Any, made: Project, process_id: UUID, *, in_fl
         "id": str(made.second_session_id),
         "current_stage_slug": "thesis",
         "iteration_count": 1,
-        "status": "pending_thesis",
         "created_at": "2026-05-02T10:00:00+00:00",
     }
     for row in (first, second):
         await insert_row(admin, "dialectic_sessions", {**common, **row})
+    if in_flight:
+        for name in ("mark_generating", "pause_session"):
+            await admin.execute(records.SQL[name], made.session_id)
     for nth, stage in enumerate(("thesis", "antithesis", "synthesis")):
         await insert_row(admin, "dialectic_stage_runs", _run(made, stage, 1, nth))
     if in_flight:

@@ -75,7 +75,7 @@ async def start_stage(
             planned_units,
             "generating",
         )
-        await connection.execute(sql["set_session_status"], session_id, f"generating_{STAGE}")
+        await connection.execute(sql["mark_generating"], session_id)
 
     await engine.db.transact(account.tenant_id, work)
 

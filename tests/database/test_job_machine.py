@@ -28,6 +28,7 @@ from hypothesis.stateful import (
 from dialectic.app import sessions
 from dialectic.app.transaction import Tenant, Transaction
 from dialectic.core.job import Job, JobStatus
+from dialectic.core.session_state import Phase, show_status
 from dialectic.db.pool import WORKER_ROLE, Address, Connection, Database, read_rule
 from dialectic.db.tables import jobs
 from dialectic.engine import Engine
@@ -879,11 +880,11 @@ async def test_a_suspicion_from_the_future_is_counted_again(job_table: JobTable)
 # -- sessions -------------------------------------------------------------------------------------
 
 
-async def session_row(job_table: JobTable) -> asyncpg.Record:
+async def session_row(job_table: JobTable) -> dict[str, Any]:
     rows = await job_table.fetch(
         "select * from dialectic_sessions where id = $1", job_table.session_id
     )
-    return rows[0]
+    return show_status(rows[0])
 
 
 async def test_a_paused_session_starts_nothing_and_what_runs_finishes(
@@ -934,7 +935,7 @@ async def test_pausing_and_resuming_keep_the_sessions_status(
 ) -> None:
     await Tenant(engine, job_table.account).run(sessions.pause, job_table.session_id)
     row = await session_row(job_table)
-    assert (row["status"], row["status_before_pause"]) == ("paused", f"pending_{STAGE}")
+    assert (row["status"], row["phase_before_pause"]) == ("paused", Phase.PENDING)
     assert not await Tenant(engine, job_table.account).run(sessions.pause, job_table.session_id), (
         "already"
     )
@@ -943,7 +944,7 @@ async def test_pausing_and_resuming_keep_the_sessions_status(
     await Tenant(engine, job_table.account).run(sessions.resume, job_table.session_id)
     await Tenant(engine, job_table.account).run(sessions.resume, job_table.session_id)
     row = await session_row(job_table)
-    assert (row["status"], row["status_before_pause"]) == (f"pending_{STAGE}", None)
+    assert (row["status"], row["phase_before_pause"]) == (f"pending_{STAGE}", None)
 
 
 async def test_a_cancelled_session_ends_everything_and_takes_what_runs_from_its_worker(
@@ -1152,11 +1153,10 @@ async def test_a_stage_that_ends_while_its_session_is_paused_is_complete_when_it
     await Tenant(engine, job_table.account).run(sessions.pause, job_table.session_id)
     await job_table.complete(job, finished_units=1)
     row = await session_row(job_table)
-    complete = f"{STAGE}_generation_complete"
-    assert (row["status"], row["status_before_pause"]) == ("paused", complete)
+    assert (row["status"], row["phase_before_pause"]) == ("paused", Phase.STAGE_COMPLETE)
     await Tenant(engine, job_table.account).run(sessions.resume, job_table.session_id)
     row = await session_row(job_table)
-    assert (row["status"], row["status_before_pause"]) == (complete, None)
+    assert (row["status"], row["phase_before_pause"]) == (f"{STAGE}_generation_complete", None)
 
 
 # -- stories nobody thought of --------------------------------------------------------------------

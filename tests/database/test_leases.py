@@ -230,9 +230,9 @@ async def test_an_abandoned_job_of_a_session_that_stands_still_books_its_loss_on
     async with JobTable.open(engine) as job_table:
         job = await job_table.take(await job_table.insert())
         await job_table.lose_lease(job)
-        before_pause = "thesis" if status == "paused" else None
+        before_pause = "pending" if status == "paused" else None
         await job_table.fetch(
-            "update dialectic_sessions set status = $1, status_before_pause = $2",
+            "update dialectic_sessions set phase = $1, phase_before_pause = $2",
             status,
             before_pause,
         )

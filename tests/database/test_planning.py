@@ -7,13 +7,13 @@ from contextlib import AsyncExitStack
 from typing import Any
 from uuid import UUID, uuid4
 
-import asyncpg
 import pytest
 from pydantic import BaseModel
 
 from dialectic.app import sessions
 from dialectic.app.transaction import Tenant
 from dialectic.core.job import Job, JobKey, JobStatus
+from dialectic.core.session_state import Phase, show_status
 from dialectic.db.pool import Address, Connection
 from dialectic.db.tables import jobs
 from dialectic.db.tables.records import SQL
@@ -528,11 +528,11 @@ async def order(job_table: JobTable, engine: Engine) -> dict[str, list[UUID]]:
     return {slug: [row["id"] for row in rows if row["stage_slug"] == slug] for slug in ORDER}
 
 
-async def read_session(job_table: JobTable) -> asyncpg.Record:
+async def read_session(job_table: JobTable) -> dict[str, Any]:
     rows = await job_table.fetch(
         "select * from dialectic_sessions where id = $1", job_table.session_id
     )
-    return rows[0]
+    return show_status(rows[0])
 
 
 async def read_stages(job_table: JobTable) -> dict[str, str]:
@@ -640,9 +640,10 @@ async def test_a_stage_that_ends_behind_a_pause_moves_the_session_when_it_goes_o
     for job in held:
         await job_table.complete(job)
     session = await read_session(job_table)
-    assert (session["status"], session["status_before_pause"]) == (
+    assert (session["status"], session["phase_before_pause"], session["current_stage_slug"]) == (
         "paused",
-        "generating_antithesis",
+        Phase.GENERATING,
+        "antithesis",
     )
     # They were let go and found the session paused.
     for planner_id in ordered["antithesis"]:

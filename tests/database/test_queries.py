@@ -53,7 +53,7 @@ ONLY_WORKER = {
     ("files", "take_files"),
     ("ledger", "sweep"),
     ("ledger", "send"),
-    ("ledger", "watch_purse"),
+    ("ledger", "watch_funds"),
     ("accounts", "sweep"),
     ("notifications", "prune"),
 }
@@ -406,8 +406,8 @@ async def test_a_function_finds_its_rows_by_indexes_among_many(
 
 
 RESERVE = (
-    f"select dialectic.reserve_funds('job:1:0', '{OURS.id}', true, 'call', 'a/b', null, null,"
-    f" '{PENDING_ID}', 1, 1, 1, 1, 1, 1, null)"
+    f"select dialectic.reserve_funds(null, null, 'job:1:0', '{OURS.id}', true, 'call', 'a/b',"
+    f" null, null, '{PENDING_ID}', 1, 1, 1, 1, 1, 1)"
 )
 SETTLE = "select dialectic.settle_hold('job:1:0', 1, 1, 'reported', false, null, '{}', null, null)"
 

@@ -56,7 +56,8 @@ UNCHANGING = frozenset({"dialectic_chunks"})
 # Tables that say nothing about anyone.
 WITHOUT_TENANT = frozenset(
     {
-        *("schema_migrations", "dialectic_job_moves", "dialectic_storage"),
+        *("schema_migrations", "dialectic_job_moves", "dialectic_session_moves"),
+        "dialectic_storage",
         *("dialectic_endpoints", "dialectic_endpoint_calls", "request_buckets"),
         "dialectic_tallies",
     }
@@ -90,7 +91,7 @@ FUNCTIONS_OF_BOTH = {
     *("now", "current_tenant", "act_for", "is_runnable", "is_ended", "error_entry"),
     *("announce", "read_events", "list_news", "allow_probes", "list_endpoints"),
     *("admit_call", "report_call", "match_dialectic_chunks", "add_tallies"),
-    *("reserve_funds", "reserve_funds_for", "load_purse"),
+    *("reserve_funds", "load_funds", "is_under_way"),
     *("settle_hold", "void_hold", "lose_hold"),
     *("mark_files_written", "make_description_due"),
 }
@@ -107,7 +108,7 @@ FUNCTIONS = {
     | {"sweep_access"}
     | {"claim_jobs", "turn_away_jobs", "extend_leases", "sweep_jobs", "take_waiting_files"}
     | {"list_taken", "list_lanes", "sweep_holds", "prune_notifications"}
-    | {"watch_purse", "find_due", "rerun_needed", "take_discarded_files"},
+    | {"watch_funds", "find_due", "rerun_needed", "take_discarded_files"},
 }
 
 every_table = pytest.mark.parametrize("table", TABLES)

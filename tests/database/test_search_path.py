@@ -65,7 +65,7 @@ CALLS = {
         "select dialectic.prune_notifications(interval '1 s', 10, 10)",
         "select dialectic.sweep_jobs(interval '1 s', 10)",
         "select dialectic.sweep_holds(interval '1 s', 10)",
-        "select * from dialectic.watch_purse(gen_random_uuid(), true)",
+        "select * from dialectic.watch_funds(gen_random_uuid(), true)",
         "select * from dialectic.take_waiting_files(interval '1 s', interval '1 s', 10)",
         "select * from dialectic.take_discarded_files(interval '1 s', 10)",
         "select * from dialectic.list_lanes()",

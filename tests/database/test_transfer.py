@@ -7,6 +7,7 @@ import json
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 from uuid import UUID, uuid4
@@ -17,10 +18,12 @@ import pytest
 from dialectic.app import lookup, transfer
 from dialectic.app.transaction import Tenant
 from dialectic.contract.projects import Kind
+from dialectic.core.session_state import Phase, SessionState
 from dialectic.core.transfer.bundle_format import Manifest, readme_path, settings_path
 from dialectic.core.transfer.row_conversion import Renaming, parse_rows, rename_rows
 from dialectic.core.transfer.rows import OWNERS, READ_BY_PEOPLE, ROW_TYPES, ProjectRows
 from dialectic.db.pool import Connection
+from dialectic.db.tables import records
 from dialectic.db.tables.records import Account, open_account
 from dialectic.db.tables.transfer import SQL
 from dialectic.engine import Engine
@@ -246,6 +249,28 @@ async def test_work_in_flight_is_written_down_as_ended(
     assert again == files
 
 
+async def test_a_session_comes_back_in_the_state_that_the_bundle_shows(
+    engine: Engine, account: Account, made: Project, tmp_path: Path
+) -> None:
+    await export(engine, account, made.id, tmp_path / "all.zip")
+    for phase in frozenset(Phase) - {Phase.GENERATING, Phase.PAUSED}:
+        state = SessionState("synthesis", phase)
+
+        def show(rows: dict[str, Any], state: SessionState = state) -> None:
+            first = rows["dialectic_sessions"][0]
+            first.update(current_stage_slug=state.stage, status=state.status)
+
+        bundle = rewrite(tmp_path / "all.zip", tmp_path / f"{phase}.zip", show)
+        copy = await transfer.import_project(engine, account, bundle)
+        files = await export(engine, account, copy.project_id, tmp_path / f"again-{phase}.zip")
+        first, _ = parse_rows(files[settings_path(copy.slug)]).dialectic_sessions
+        assert first.status == state.status
+        row = await engine.db.transact(
+            account.tenant_id, partial(records.load_session, session_id=first.id)
+        )
+        assert SessionState.from_row(row) == state
+
+
 # -- in --------------------------------------------------------------------------------------------
 
 
@@ -448,6 +473,9 @@ def _swap_files(rows: dict[str, Any]) -> None:
         (_set("dialectic_contributions", "content_in", "elsewhere"), "bad_form", "content_in"),
         (_set("dialectic_contributions", "content_in", "row"), "other_text", ""),
         (_set("dialectic_sessions", "status", "generating_thesis"), "bad_form", "status"),
+        (_set("dialectic_sessions", "status", "paused"), "bad_form", "status"),
+        (_set("dialectic_sessions", "status", "asleep"), "bad_form", "status"),
+        (_set("dialectic_sessions", "until_stage_slug", "asleep"), "broken_rule", ""),
         (_set("dialectic_sessions", "selected_model_ids", []), "bad_form", "selected_model_ids"),
         (_set("dialectic_sessions", "lead_model_index", 3), "broken_rule", ""),
         (_set("dialectic_sessions", "created_at", "2026-05-01T10:00:00"), "bad_form", "created_at"),

@@ -203,7 +203,7 @@ def test_a_list_that_leaves_something_out_says_so(made_home: Path, tmp_path: Pat
 COPY_SESSION = """
     create temporary table copies as
       select s.* from dialectic.dialectic_sessions s, generate_series(1, 50);
-    update copies set id = gen_random_uuid();
+    update copies set id = gen_random_uuid(), phase = 'pending';
     insert into dialectic.dialectic_sessions select * from copies;
 """
 

@@ -13,6 +13,7 @@ import pytest
 
 from dialectic.app import sessions
 from dialectic.app.transaction import Tenant
+from dialectic.core.session_state import Phase, SessionState
 from dialectic.engine import open_engine
 from dialectic.errors import DialecticError, ExitCode
 from dialectic.postgres import embedded
@@ -133,7 +134,9 @@ async def test_documents_wait_while_the_server_is_gone_and_arrive_when_it_is_bac
                 await asyncio.to_thread(s3.stop)
                 await installation.until(lambda: installation._rests(session_id))
             (session,) = await installation.fetch("select * from dialectic_sessions")
-            assert session["status"] == "antithesis_generation_complete"
+            assert SessionState.from_row(session) == SessionState(
+                "antithesis", Phase.STAGE_COMPLETE
+            )
             waiting = "select * from dialectic_files where content is not null"
             assert len(await installation.fetch(waiting)) > 5
 

@@ -22,6 +22,7 @@ from dialectic.core.documents.prompts import build_block
 from dialectic.core.job import ENDED, WAITING, JobStatus
 from dialectic.core.models.messages import Reply, Request
 from dialectic.core.models.model import ModelCard
+from dialectic.core.session_state import show_status
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Database
 from dialectic.db.tables.records import Account, open_account
 from dialectic.engine import Engine, Failpoints
@@ -149,7 +150,7 @@ class Installation:
         )
         read = self.fetch
         return Record(
-            session=session,
+            session=show_status(session),
             project=project,
             contributions=await read(
                 f"select * from dialectic_contributions {of_session} created_at, id", session_id

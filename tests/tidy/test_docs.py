@@ -23,6 +23,7 @@ from dialectic.contract.events import (
 from dialectic.core.job import JobStatus
 from dialectic.core.models.endpoint import BUILT_IN
 from dialectic.core.models.endpoint_config import EMBEDDING_KEYS, ENDPOINT_KEYS, MODEL_KEYS
+from dialectic.core.session_state import Phase
 from dialectic.core.transfer import bundle_format
 from dialectic.core.transfer.rows import ProjectRows
 from dialectic.engine import POINTS
@@ -149,9 +150,15 @@ def test_the_statuses_are_described_in_their_order() -> None:
     assert first_column(read("docs/jobs.md"), "## Statuses") == [str(s) for s in JobStatus]
 
 
-def test_the_moves_are_described_as_the_table_has_them() -> None:
-    migrations = sorted((PACKAGE / "db" / "sql" / "migrations").iterdir())
-    text = "".join(path.read_text("utf-8") for path in migrations)
+def test_the_phases_of_a_session_are_described_in_their_order() -> None:
+    assert first_column(read("docs/jobs.md"), "## A session's phase") == list(Phase)
+
+
+def test_the_moves_of_jobs_and_sessions_are_described_as_the_tables_have_them() -> None:
+    migrations = PACKAGE / "db" / "sql" / "migrations"
+    text = "".join(
+        (migrations / name).read_text("utf-8") for name in ("0006_jobs.sql", "0004_sessions.sql")
+    )
     moves = re.findall(r"^  \('(\w+)', '(\w+)', '([^']+)'\)", text, re.MULTILINE)
     shown = re.findall(r"^\| `(\w+)` \| `(\w+)` \| ([^|]+) \|$", read("docs/jobs.md"), re.MULTILINE)
 

@@ -30,6 +30,7 @@ from dialectic.core.documents.file_paths import (
 from dialectic.core.documents.front_matter import render_document, split_document
 from dialectic.core.job import derive_edition_job_id, parse_payload
 from dialectic.core.process.reductions import list_left_out
+from dialectic.core.session_state import HALTED
 from dialectic.core.text import clean_text
 from dialectic.db.pool import Connection
 from dialectic.db.queries import list_plain
@@ -212,8 +213,8 @@ async def regenerate(tx: Transaction, contribution_id: UUID) -> UUID:
     if made is not None and await jobs.find_job(connection, made) is not None:
         return made
     session = await records.load_session(connection, first.session_id)
-    if session["status"] in ("paused", "cancelled"):
-        raise Conflict(f"Session {session['id']} is {session['status']}.")
+    if session["phase"] in HALTED:
+        raise Conflict(f"Session {session['id']} is {session['phase']}.")
     status = await connection.fetchval(
         SQL["find_stage_status"], session["id"], first.iteration_number, first.stage
     )

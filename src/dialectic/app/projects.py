@@ -161,7 +161,6 @@ async def _insert_session(
         run.lead,
         first,
         request.until or process.order[-1].slug,
-        f"pending_{first}",
         tx.engine.settings.max_retries,
         request.model_dump(mode="json", exclude={"process"}),
     )

@@ -18,6 +18,7 @@ from dialectic.contract.events import SessionCancelled, SessionPaused
 from dialectic.contract.sessions import Session, SessionChange, SessionDetail, SubmitRequest
 from dialectic.core.models.model import parse_model_list
 from dialectic.core.money.price import parse_usd
+from dialectic.core.session_state import Phase, SessionState, show_status
 from dialectic.db.pool import Connection
 from dialectic.db.tables import jobs, records
 from dialectic.db.tables.notifications import read_events
@@ -60,24 +61,24 @@ async def start_next(tx: Transaction, session_id: UUID) -> str:
     """Start the stage after the completed one; return its slug."""
     session = await _lock(tx, session_id)
     _refuse_standing(session)
-    stage_slug, status = session["current_stage_slug"], session["status"]
-    if status == "iteration_complete":
+    state = SessionState.from_row(session)
+    if state.phase is Phase.ITERATION_COMPLETE:
         raise Conflict(
             f"Session {session_id} has completed its last stage.",
             reason="process_ended",
             remedy=Remedy(RemedyAction.ITERATE, session_id=str(session_id)),
         )
-    if status != f"{stage_slug}_generation_complete":
+    if state.phase is not Phase.STAGE_COMPLETE:
         raise Conflict(
-            f"Session {session_id} is {status}. The next stage can start when stage "
-            f"{stage_slug!r} is complete.",
+            f"Session {session_id} is {state.status}. The next stage can start when stage "
+            f"{state.stage!r} is complete.",
             reason="stage_incomplete",
-            remedy=_choose_remedy(session_id, status),
+            remedy=_choose_remedy(session_id, state.phase),
         )
     context = await load_session_context(
         tx.engine, tx.connection, session_id, session["iteration_count"]
     )
-    following = context.process.find_next(stage_slug)
+    following = context.process.find_next(state.stage)
     assert following is not None, "the last stage ends an iteration"
     until = session["until_stage_slug"]
     if context.process.position(until) < context.process.position(following.slug):
@@ -92,13 +93,13 @@ async def iterate(tx: Transaction, session_id: UUID) -> int:
     """Start the next iteration, with the final documents and all feedback; return its number."""
     session = await _lock(tx, session_id)
     _refuse_standing(session)
-    status = session["status"]
-    if status != "iteration_complete" and not status.endswith("_generation_complete"):
+    state = SessionState.from_row(session)
+    if state.phase not in (Phase.STAGE_COMPLETE, Phase.ITERATION_COMPLETE):
         raise Conflict(
-            f"Session {session_id} is {status}. The next iteration can start when this one "
+            f"Session {session_id} is {state.status}. The next iteration can start when this one "
             f"has ended.",
             reason="iteration_incomplete",
-            remedy=_choose_remedy(session_id, status),
+            remedy=_choose_remedy(session_id, state.phase),
         )
     iteration: int = session["iteration_count"] + 1
     context = await load_session_context(tx.engine, tx.connection, session_id, iteration)
@@ -113,14 +114,14 @@ async def retry(tx: Transaction, session_id: UUID) -> list[str]:
     connection = tx.connection
     session = await _lock(tx, session_id)
     _refuse_standing(session)
-    iteration, stage_slug = session["iteration_count"], session["current_stage_slug"]
-    if session["status"] != f"{stage_slug}_generation_failed":
+    iteration, state = session["iteration_count"], SessionState.from_row(session)
+    if state.phase is not Phase.FAILED:
         raise Conflict(
-            f"Session {session_id} is {session['status']}: nothing failed, nothing to retry.",
+            f"Session {session_id} is {state.status}: nothing failed, nothing to retry.",
             reason="nothing_failed",
         )
-    await connection.execute(SQL["reopen_stages"], session_id, iteration, stage_slug)
-    await connection.execute(SQL["set_session_status"], session_id, f"generating_{stage_slug}")
+    await connection.execute(SQL["reopen_stages"], session_id, iteration, state.stage)
+    await connection.execute(SQL["mark_generating"], session_id)
     return await jobs.rerun_failed(connection, session_id, iteration)
 
 
@@ -130,7 +131,7 @@ async def _lock(tx: Transaction, session_id: UUID) -> asyncpg.Record:
 
 
 def _refuse_cancelled(session: asyncpg.Record) -> None:
-    if session["status"] == "cancelled":
+    if session["phase"] == Phase.CANCELLED:
         raise Conflict(
             f"Session {session['id']} is cancelled and cannot be continued. Start a new one.",
             reason="session_cancelled",
@@ -140,7 +141,7 @@ def _refuse_cancelled(session: asyncpg.Record) -> None:
 
 def _refuse_standing(session: asyncpg.Record) -> None:
     _refuse_cancelled(session)
-    if session["status"] == "paused":
+    if session["phase"] == Phase.PAUSED:
         raise Conflict(
             f"Session {session['id']} is paused. Resume it first.",
             reason="session_paused",
@@ -148,13 +149,9 @@ def _refuse_standing(session: asyncpg.Record) -> None:
         )
 
 
-def _choose_remedy(session_id: UUID, status: str) -> Remedy:
-    action = RemedyAction.WATCH
-    if status.endswith("_generation_failed"):
-        action = RemedyAction.RETRY
-    elif status.startswith("pending_"):
-        action = RemedyAction.RESUME
-    return Remedy(action, session_id=str(session_id))
+def _choose_remedy(session_id: UUID, phase: Phase) -> Remedy:
+    actions = {Phase.FAILED: RemedyAction.RETRY, Phase.PENDING: RemedyAction.RESUME}
+    return Remedy(actions.get(phase, RemedyAction.WATCH), session_id=str(session_id))
 
 
 # -- pause, resume, cancel ------------------------------------------------------------------------
@@ -167,7 +164,7 @@ async def pause(tx: Transaction, session_id: UUID) -> bool:
     """
     connection = tx.connection
     session = await _lock(tx, session_id)
-    if session["status"] == "paused":
+    if session["phase"] == Phase.PAUSED:
         return False
     _refuse_cancelled(session)
     await _refuse_finished(connection, session, "paused")
@@ -205,7 +202,7 @@ async def cancel(tx: Transaction, session_id: UUID) -> bool:
     """Cancel a session for good; its documents stay. Returns False if it was already cancelled."""
     connection = tx.connection
     session = await _lock(tx, session_id)
-    if session["status"] == "cancelled":
+    if session["phase"] == Phase.CANCELLED:
         return False
     await _refuse_finished(connection, session, "cancelled")
     await connection.fetchval(SQL["cancel_session"], session_id)
@@ -217,11 +214,9 @@ async def cancel(tx: Transaction, session_id: UUID) -> bool:
 
 async def _refuse_finished(connection: Connection, session: asyncpg.Record, word: str) -> None:
     """Raise if a session has ended and has no work left."""
-    stage_slug, status = session["current_stage_slug"], session["status"]
-    is_complete = status == "iteration_complete" or (
-        status == f"{stage_slug}_generation_complete" and stage_slug == session["until_stage_slug"]
-    )
-    if not is_complete and status != f"{stage_slug}_generation_failed":
+    state = SessionState.from_row(session)
+    is_complete = state.is_complete(session["until_stage_slug"])
+    if not is_complete and state.phase is not Phase.FAILED:
         return
     if await connection.fetchval(SQL["session_has_open_jobs"], session["id"]):
         return
@@ -242,7 +237,7 @@ async def change(tx: Transaction, session_id: UUID, wanted: SessionChange) -> Se
     _refuse_cancelled(session)
     models = None if wanted.models is None else parse_model_list(",".join(wanted.models))
     if models is not None and models != list(session["model_names"]):
-        if session["iteration_count"] > 1 or not session["status"].startswith("pending_"):
+        if session["iteration_count"] > 1 or session["phase"] != Phase.PENDING:
             raise Conflict(
                 f"The models of session {session_id} cannot change, because it has started. Start "
                 "another session of the project with other models.",
@@ -274,7 +269,7 @@ async def get_detail(tx: Transaction, session_id: UUID, *, after: int = 0) -> Se
     written = await connection.fetch(SQL["list_contributions"], session_id)
     return SessionDetail.model_validate(
         {
-            "session": dict(session),
+            "session": show_status(session),
             "stages": await _list_stages(connection, session_id),
             "jobs": await jobs.list_of_session(connection, session_id),
             "contributions": list(map(dict, written)),
@@ -287,7 +282,7 @@ async def get_detail(tx: Transaction, session_id: UUID, *, after: int = 0) -> Se
 
 async def get(tx: Transaction, session_id: UUID) -> Session:
     """Load a session with the progress of its stages."""
-    row = await records.load_session(tx.connection, session_id)
+    row = show_status(await records.load_session(tx.connection, session_id))
     stages = await _list_stages(tx.connection, session_id)
     return Session.model_validate({**row, "stages": stages})
 

@@ -36,9 +36,7 @@ async def begin_stages(tx: Transaction, session: asyncpg.Record) -> list[UUID]:
         if not is_new:
             break
         if stage is first:
-            await connection.execute(
-                SQL["set_session_status"], context.session_id, f"generating_{stage.slug}"
-            )
+            await connection.execute(SQL["mark_generating"], context.session_id)
             siblings = await list_siblings(connection, context, stage.slug, model_index=1)
             seed = build_seed_prompt(siblings, stage)
             await records.put_resources(connection, tenant_id, context.owner, [seed])
@@ -50,9 +48,7 @@ async def begin_at(
     tx: Transaction, session_id: UUID, stage: Stage, *, until: str, iteration: int
 ) -> None:
     """Move a session to a stage; create it and, on autopilot, the stages after it."""
-    await tx.connection.execute(
-        SQL["begin_stage"], session_id, stage.slug, until, iteration, f"pending_{stage.slug}"
-    )
+    await tx.connection.execute(SQL["begin_stage"], session_id, stage.slug, until, iteration)
     session = await records.load_session(tx.connection, session_id)
     await begin_stages(tx, session)
 

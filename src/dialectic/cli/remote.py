@@ -46,6 +46,7 @@ from dialectic.contract.sessions import (
 )
 from dialectic.core.job import ENDED, JobStatus
 from dialectic.core.money.price import Rates
+from dialectic.core.session_state import Phase
 from dialectic.errors import (
     ConfigurationError,
     ExitCode,
@@ -217,7 +218,7 @@ class RemoteBackend:
     async def pause(self, session_id: UUID) -> bool:
         before = await self._client.get_session(session_id)
         await self._client.pause(session_id)
-        return before.status != "paused"
+        return before.state.phase is not Phase.PAUSED
 
     async def resume(
         self, session_id: UUID, *, approves_spend: bool, budget_credits: int | None
@@ -228,7 +229,7 @@ class RemoteBackend:
     async def cancel(self, session_id: UUID) -> bool:
         before = await self._client.get_session(session_id)
         await self._client.cancel(session_id)
-        return before.status != "cancelled"
+        return before.state.phase is not Phase.CANCELLED
 
     async def pause_job(self, session_id: UUID, job_id: UUID) -> None:
         await self._client.pause_job(session_id, job_id)

@@ -29,6 +29,7 @@ from dialectic.core.models.model import MODELS_PER_SESSION_MAX
 from dialectic.core.money.quote import Amount, Quote, SessionForecast
 from dialectic.core.process.definition import SHRINK_MAX, Process
 from dialectic.core.run_request import TOKENS_MAX
+from dialectic.core.session_state import SessionState
 from dialectic.core.strict_json import Json
 
 # The route expands `name*3`.
@@ -133,6 +134,11 @@ class SessionSummary(ResponseBody):
     iteration: Annotated[int, Column("iteration_count")]
     model_count: int
     created_at: datetime
+
+    @property
+    def state(self) -> SessionState:
+        """The stage and the phase that the status shows."""
+        return SessionState.parse(self.status, self.current_stage)
 
 
 class Session(SessionSummary):
@@ -260,6 +266,11 @@ class SessionRecord(ResponseBody):
     spent_credits: int
     play_spent_credits: int
     created_at: datetime
+
+    @property
+    def state(self) -> SessionState:
+        """The stage and the phase that the status shows."""
+        return SessionState.parse(self.status, self.current_stage_slug)
 
 
 class StageRecord(ResponseBody):

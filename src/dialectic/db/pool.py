@@ -128,7 +128,7 @@ NO_ROOM = ("53100", "53200", "54")
 NEVER_PASSES = ("21", "22", "23", "42", "DJ")
 # A table, column or function is missing or not permitted: a bug, or the schema has another version.
 WRONG_STATEMENT = ("42",)
-# SQLSTATEs of the job guard, and the error that each becomes.
+# SQLSTATEs of the guards of jobs and sessions, and the error that each becomes.
 REFUSALS: dict[str | None, type[Conflict]] = {"DJ001": IllegalMove, "DJ003": Conflict}
 
 

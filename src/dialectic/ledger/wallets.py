@@ -57,7 +57,7 @@ async def load_funds(
     db: Database, tenant_id: UUID, wallet_id: UUID, session_id: UUID | None, *, is_play: bool
 ) -> Funds:
     """Load the available funds as a hint; `holds.reserve` makes the binding decision."""
-    rows = await db.fetch(SQL["load_purse"], tenant_id, wallet_id, session_id, is_play)
+    rows = await db.fetch(SQL["load_funds"], tenant_id, wallet_id, session_id, is_play)
     if not rows:
         raise NotFound(f"Wallet {wallet_id} was not found.")
     return Funds(**dict(rows[0]), is_play=is_play, session=name_session(session_id))
@@ -68,7 +68,7 @@ async def watch_funds(connection: Connection, session_id: UUID, *, is_play: bool
 
     Call it last: only statements that take no lock may follow.
     """
-    rows = await connection.fetch(SQL["watch_purse"], session_id, is_play)
+    rows = await connection.fetch(SQL["watch_funds"], session_id, is_play)
     if not rows:
         raise NotFound(
             f"Session {session_id} was not found.", reason="session_exists", subject=str(session_id)

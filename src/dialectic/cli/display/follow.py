@@ -36,6 +36,7 @@ from dialectic.contract.events import (
 )
 from dialectic.contract.sessions import SessionDetail
 from dialectic.core.job import ENDED, WAITING, JobStatus
+from dialectic.core.session_state import Phase
 from dialectic.errors import ExitCode
 
 # A live worker claims a job within a second; the job of a dead one is due again after ten.
@@ -265,16 +266,13 @@ async def see_all(backend: Backend, session_id: UUID) -> Seen:
 
 def find_end_of(detail: SessionDetail) -> ExitCode | None:
     """Return how a session ended; None while it works."""
-    session, status = detail.session, detail.session.status
-    if status == "iteration_complete":
+    session = detail.session
+    if session.state.is_complete(session.until_stage_slug):
         return ExitCode.DONE
-    if status.endswith("_generation_complete"):
-        is_all = session.current_stage_slug == session.until_stage_slug
-        return ExitCode.DONE if is_all else ExitCode.WAITING
-    if status.endswith("_generation_failed") or status == "cancelled":
-        return ExitCode.FAILED
-    if status == "paused":
+    if session.state.phase in (Phase.STAGE_COMPLETE, Phase.PAUSED):
         return ExitCode.WAITING
+    if session.state.phase in (Phase.FAILED, Phase.CANCELLED):
+        return ExitCode.FAILED
     # A job that waits for other jobs moves only if one of them does.
     moving = [job for job in detail.jobs if job.status not in ENDED | WAITING]
     if moving and all(job.status is JobStatus.PAUSED for job in moving):

@@ -25,6 +25,7 @@ from dialectic.cli.options import name_command
 from dialectic.cli.terminal import printable, say
 from dialectic.contract.sessions import SessionDetail, SessionRecord
 from dialectic.core.money.quote import Quote
+from dialectic.core.session_state import Phase
 from dialectic.core.transfer.bundle_format import readme_path
 from dialectic.errors import ExitCode, UsageError
 
@@ -141,7 +142,7 @@ def _say_what_helps(code: ExitCode, detail: SessionDetail) -> None:
 def _say_why(session: SessionRecord) -> None:
     """Print why a session did not finish, and what helps."""
     short = str(session.id)[:8]
-    if session.status == "cancelled":
+    if session.state.phase is Phase.CANCELLED:
         say("The session was cancelled. Its documents are kept.")
         return
     say(
@@ -166,7 +167,7 @@ def has_stage_to_read(session: SessionRecord) -> bool:
 
     A session whose last jobs were paused one by one is still within its stage.
     """
-    return session.status.endswith("_generation_complete")
+    return session.state.phase is Phase.STAGE_COMPLETE
 
 
 def _locate(backend: Backend, path: str, out: Path | None) -> str:

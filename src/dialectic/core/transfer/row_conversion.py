@@ -19,6 +19,7 @@ from uuid import UUID, uuid5
 from dialectic.core.documents.file_paths import ProjectPlace, build_path
 from dialectic.core.documents.front_matter import read_body
 from dialectic.core.documents.prompts import rename_sources
+from dialectic.core.session_state import Phase, SessionState
 from dialectic.core.slug import short_id
 from dialectic.core.strict_json import Json
 from dialectic.core.transfer.bundle_format import check_folder, check_values, parse_entry, read_form
@@ -72,10 +73,9 @@ def _describe(row: Json) -> Json:
 
 
 def _end_session(row: Json) -> Json:
-    status = row["status_before_pause"] if row["status"] == "paused" else row["status"]
-    if status.startswith("generating_"):
-        status = f"{status.removeprefix('generating_')}_generation_failed"
-    return {**row, "status": status}
+    phase = Phase(row["phase_before_pause"] or row["phase"])
+    ended = Phase.FAILED if phase is Phase.GENERATING else phase
+    return {**row, "status": SessionState(row["current_stage_slug"], ended).status}
 
 
 def _end_stage_runs(snapshot: Mapping[str, list[Json]], born: Mapping[str, str]) -> Iterator[Json]:

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import TypeAlias
 from uuid import UUID
 
+from dialectic.core.session_state import show_status
 from dialectic.core.strict_json import Json
 from dialectic.db.pool import Connection
 from dialectic.db.queries import list_plain, load_queries
@@ -40,7 +41,8 @@ async def list_projects(connection: Connection, page: PageQuery) -> Rows:
 
 async def list_sessions(connection: Connection, page: PageQuery, project_id: UUID | None) -> Rows:
     """List the sessions of one project or of all, newest first."""
-    return await list_plain(connection, SQL["list_sessions"], *page.arguments, project_id)
+    rows = await connection.fetch(SQL["list_sessions"], *page.arguments, project_id)
+    return [show_status(row) for row in rows]
 
 
 async def list_contributions(

@@ -15,6 +15,7 @@ import asyncpg
 from pydantic import JsonValue
 
 from dialectic.contract.events import SessionSnapshot
+from dialectic.core.session_state import show_status
 from dialectic.db.pool import Connection, Database
 from dialectic.db.queries import load_queries
 from dialectic.errors import NotFound
@@ -83,7 +84,7 @@ async def list_session_states(
 ) -> list[SessionSnapshot]:
     """List the states of the newest sessions, or of one."""
     rows = await connection.fetch(SQL["list_session_states"], session_id, STATES_MAX)
-    return [SessionSnapshot.model_validate(dict(row)) for row in rows]
+    return [SessionSnapshot.model_validate(show_status(row)) for row in rows]
 
 
 async def prune(db: Database, *, kept_days: float, kept_max: int) -> int:

@@ -17,10 +17,8 @@ insert into dialectic_text_vectors as v
 values ($1, $2, $3, $4, $5, $6, $7)
 on conflict (tenant_id, id) do update
 set session_id = excluded.session_id, job_id = excluded.job_id, attempt = excluded.attempt
-where v.completed_at is null and not exists (
-  select from dialectic_generation_jobs j
-  where j.tenant_id = v.tenant_id and j.id = v.job_id and j.attempt_count = v.attempt
-    and j.status = 'processing' and j.id <> excluded.job_id)
+where v.completed_at is null
+  and (v.job_id = excluded.job_id or not is_under_way(v.tenant_id, v.job_id, v.attempt))
 returning v.id
 
 -- name: save_vectors
@@ -56,10 +54,8 @@ insert into dialectic_compressions as c
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 on conflict (tenant_id, id) do update
 set session_id = excluded.session_id, job_id = excluded.job_id, attempt = excluded.attempt
-where c.completed_at is null and not exists (
-  select from dialectic_generation_jobs j
-  where j.tenant_id = c.tenant_id and j.id = c.job_id and j.attempt_count = c.attempt
-    and j.status = 'processing' and j.id <> excluded.job_id)
+where c.completed_at is null
+  and (c.job_id = excluded.job_id or not is_under_way(c.tenant_id, c.job_id, c.attempt))
 returning c.id
 
 -- name: save_compression

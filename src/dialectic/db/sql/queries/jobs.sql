@@ -154,7 +154,7 @@ update dialectic_generation_jobs j
 set status = 'pending', status_reason = null, run_at = dialectic.now()
 from dialectic_sessions s
 where s.tenant_id = j.tenant_id and s.id = j.session_id and s.wallet_id = $1
-  and s.status <> 'paused'
+  and s.phase <> 'paused'
   and j.status = 'paused' and j.status_reason in ('insufficient_funds', 'spend_needs_approval')
 returning j.session_id
 
@@ -177,7 +177,7 @@ set status = 'pending', run_at = dialectic.now(), status_reason = null,
     is_spend_approved = j.is_spend_approved or ($3 and j.status_reason = 'spend_needs_approval')
 where j.session_id = $1 and j.id = $2 and j.status = 'paused' and exists (
   select from dialectic_sessions s
-  where s.id = j.session_id and s.status not in ('paused', 'cancelled'))
+  where s.id = j.session_id and s.phase not in ('paused', 'cancelled'))
 returning j.id
 
 -- name: cancel_job

@@ -1,10 +1,12 @@
 -- Statements of the ledger. Functions move money; the other statements only read.
 
 -- name: reserve
-select * from dialectic.reserve_funds($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+-- For the current tenant.
+select * from dialectic.reserve_funds(null, $15, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
+  $14)
 
 -- name: reserve_for
-select * from dialectic.reserve_funds_for($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15,
+select * from dialectic.reserve_funds($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15,
   $16)
 
 -- name: settle
@@ -37,11 +39,11 @@ select id, user_id, balance_credits, held_credits, play_balance_credits, play_he
 from token_wallets
 where id = $1
 
--- name: watch_purse
-select * from dialectic.watch_purse($1, $2)
+-- name: watch_funds
+select * from dialectic.watch_funds($1, $2)
 
--- name: load_purse
-select * from dialectic.load_purse($1, $2, $3, $4)
+-- name: load_funds
+select * from dialectic.load_funds($1, $2, $3, $4)
 
 -- name: list_open_holds
 -- The open holds of an attempt.

@@ -114,14 +114,14 @@ select exists (
 delete from dialectic_projects where id = $1
 
 -- name: insert_session
--- $13 is the request; its options have the names of their columns.
+-- $12 is the request; its options have the names of their columns.
 insert into dialectic_sessions
   (tenant_id, id, project_id, user_id, process_template_id, wallet_id, selected_model_ids,
-   lead_model_index, current_stage_slug, until_stage_slug, status, max_retries, is_autopilot,
+   lead_model_index, current_stage_slug, until_stage_slug, max_retries, is_autopilot,
    continue_until_complete, max_output_tokens)
-select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, asked.is_autopilot,
+select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, asked.is_autopilot,
   asked.continue_until_complete, asked.max_output_tokens
-from jsonb_populate_record(null::dialectic_sessions, $13) asked
+from jsonb_populate_record(null::dialectic_sessions, $12) asked
 
 -- name: insert_stage_run
 insert into dialectic_stage_runs
@@ -168,15 +168,13 @@ set content = excluded.content, size_bytes = excluded.size_bytes, notes = exclud
     source_contribution_id = excluded.source_contribution_id
 where r.content <> excluded.content
 
--- name: set_session_status
-update dialectic_sessions
-set status = $2, status_before_pause = null
-where id = $1
+-- name: mark_generating
+update dialectic_sessions set phase = 'generating' where id = $1
 
 -- name: pause_session
 update dialectic_sessions
-set status_before_pause = status, status = 'paused'
-where id = $1 and status not in ('paused', 'cancelled')
+set phase_before_pause = phase, phase = 'paused'
+where id = $1 and phase not in ('paused', 'cancelled')
 returning id
 
 -- name: session_has_open_jobs
@@ -186,14 +184,14 @@ select exists (
 
 -- name: resume_session
 update dialectic_sessions
-set status = status_before_pause, status_before_pause = null
-where id = $1 and status = 'paused'
+set phase = phase_before_pause, phase_before_pause = null
+where id = $1 and phase = 'paused'
 returning id
 
 -- name: cancel_session
 update dialectic_sessions
-set status = 'cancelled', status_before_pause = null
-where id = $1 and status <> 'cancelled'
+set phase = 'cancelled', phase_before_pause = null
+where id = $1 and phase <> 'cancelled'
 returning id
 
 -- name: cancel_stage_runs
@@ -208,7 +206,7 @@ order by created_at desc
 limit 5
 
 -- name: load_session
-select s.id, s.project_id, s.user_id, s.wallet_id, s.status, s.current_stage_slug, s.until_stage_slug,
+select s.id, s.project_id, s.user_id, s.wallet_id, s.phase, s.current_stage_slug, s.until_stage_slug,
   s.iteration_count, s.selected_model_ids, s.lead_model_index, s.is_autopilot,
   s.continue_until_complete, s.max_output_tokens, s.max_retries, s.created_at, p.project_name,
   p.slug as project_slug, t.id as process_template_id, t.name as process_name, t.content_hash,
@@ -245,8 +243,7 @@ select id from dialectic_sessions where id = $1 for no key update
 
 -- name: begin_stage
 update dialectic_sessions
-set current_stage_slug = $2, until_stage_slug = $3, iteration_count = $4, status = $5,
-    status_before_pause = null
+set current_stage_slug = $2, until_stage_slug = $3, iteration_count = $4, phase = 'pending'
 where id = $1
 
 -- name: reopen_stages
