@@ -26,7 +26,7 @@ CREDITS_PER_USD_EXPONENT = -6
 class RequestBody(BaseModel):
     """A request body. An unknown field is an error."""
 
-    model_config = ConfigDict(extra="forbid", populate_by_name=True, defer_build=True)
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
 
 @dataclass(frozen=True, slots=True)
