@@ -194,6 +194,7 @@ class StageRunRow(Row):
     """One stage of one iteration that has ended."""
 
     table = "dialectic_stage_runs"
+    left_behind = frozenset({"step_units"})
 
     session_id: Annotated[UUID, _Session]
     iteration_number: Nth
