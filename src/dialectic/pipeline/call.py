@@ -12,11 +12,13 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from dialectic.core.job import Job
+from dialectic.core.models.call_record import MIME_TYPE, Refusal, build_call_record
 from dialectic.core.models.endpoint import WireFormat
 from dialectic.core.models.messages import FinishReason, Reply, Request
 from dialectic.core.models.model import ModelCard
 from dialectic.core.text import clean_part, clean_text
 from dialectic.db.statistics import CounterName
+from dialectic.db.tables.files import File
 from dialectic.engine import Engine
 from dialectic.errors import ContextWindowError, DialecticError, ProviderError
 from dialectic.limits import admission
@@ -42,10 +44,18 @@ class Answer:
     """A reply with its request and the time it took."""
 
     request: Request
+    # With clean text, and as the adapter returned it.
     reply: Reply
+    received: Reply
     elapsed_ms: int
     # What was cleaned out of the text.
     notes: tuple[str, ...] = ()
+    # The longer versions of this prompt that the provider rejected, in order.
+    refused: tuple[Refusal, ...] = ()
+
+    def build_record(self, path: str) -> File:
+        """Build the file that rebuilds this call."""
+        return File(path, build_call_record(self.request, self.received, self.refused), MIME_TYPE)
 
 
 async def call(
@@ -193,7 +203,7 @@ async def _report(
 
 
 def build_answer(request: Request, reply: Reply, *, elapsed_ms: int) -> Answer:
-    """Build an answer with clean text; the provider's raw record stays unchanged."""
+    """Build an answer with clean text, which keeps the reply as it came."""
     text, notes = clean_part(reply.text)
     clean = replace(
         reply,
@@ -201,7 +211,7 @@ def build_answer(request: Request, reply: Reply, *, elapsed_ms: int) -> Answer:
         raw_finish_reason=_clean(reply.raw_finish_reason),
         request_id=_clean(reply.request_id),
     )
-    return Answer(request, clean, elapsed_ms, tuple(notes))
+    return Answer(request, clean, reply, elapsed_ms, tuple(notes))
 
 
 def _clean(word: str | None) -> str | None:

@@ -6,7 +6,6 @@ same bytes. `save` commits it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -29,7 +28,6 @@ from dialectic.core.documents.front_matter import render_document
 from dialectic.core.documents.prompts import Manifest
 from dialectic.core.documents.stitching import Chunk, sum_usage
 from dialectic.core.job import ExecutePayload, Job, derive_chunk_id, derive_contribution_id
-from dialectic.core.models.messages import Request
 from dialectic.core.process.definition import ExpectedDocument
 from dialectic.core.slug import slugify_name
 from dialectic.db.tables.contributions import NewChunk, NewContribution
@@ -72,7 +70,8 @@ def write(
     chunk, said, files = None, list(material.chunks), list[File]()
     if answer is not None:
         is_whole = isinstance(outcome, Finish) and not said
-        raw = build_raw(material, answer, turn=None if is_whole else len(said))
+        turn = None if is_whole else len(said)
+        raw = answer.build_record(build_path(RawResponse(material.folder, material.name, turn)))
         said.append(build_said(material, answer, raw.path, manifest, is_whole=is_whole))
         files.append(raw)
         if not is_whole:
@@ -243,24 +242,6 @@ def list_shortened(said: list[Chunk]) -> list[str]:
     manifests = [turn.manifest for turn in said if turn.manifest is not None]
     items = [item for manifest in manifests for item in manifest["items"]]
     return list(dict.fromkeys(i["label"] for i in items if i["status"] == "compressed"))
-
-
-def build_raw(material: Material, answer: Answer, *, turn: int | None) -> File:
-    """Build the record of a call: the request, and the provider's raw response."""
-    record = {"request": _describe_request(answer.request), "response": answer.reply.raw}
-    text = json.dumps(record, ensure_ascii=False, indent=2, sort_keys=True)
-    path = build_path(RawResponse(material.folder, material.name, turn))
-    # UTF-8 cannot encode a lone surrogate: keep it in the record as a JSON escape.
-    return File(path, text.encode(errors="backslashreplace"), "application/json")
-
-
-def _describe_request(request: Request) -> dict[str, object]:
-    return {
-        "model": request.model,
-        "max_output_tokens": request.max_output_tokens,
-        "system": request.system,
-        "messages": [{"role": m.role.value, "content": m.content} for m in request.messages],
-    }
 
 
 # -- documents out of documents -------------------------------------------------------------------

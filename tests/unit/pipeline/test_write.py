@@ -56,7 +56,7 @@ def answer(text: str, finish: FinishReason = FinishReason.LENGTH, **usage: objec
         raw={"text": text},
     )
     request = Request("offline/skeptic", "", (Message(Role.USER, "Why?"),), 100)
-    return Answer(request, reply, elapsed_ms=7, notes=("removed 1 NUL character",))
+    return Answer(request, reply, reply, elapsed_ms=7, notes=("removed 1 NUL character",))
 
 
 def go_on(*texts: str) -> Material:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import difflib
-import json
 import sys
 import textwrap
+from dataclasses import asdict
 from pathlib import Path
 from uuid import UUID
 
@@ -18,6 +18,8 @@ from dialectic.cli.terminal import count, echo_json, printable, say
 from dialectic.contract.contributions import ChunkRecord, ContributionLine, ContributionRecord
 from dialectic.contract.projects import Kind, SearchHit, SearchResults
 from dialectic.core.documents.prompts import describe_manifest
+from dialectic.core.models.call_record import read_call_record
+from dialectic.core.models.messages import Request
 from dialectic.core.strict_json import Json
 from dialectic.errors import DialecticError, NotFound, Remedy, RemedyAction, UsageError
 
@@ -38,7 +40,7 @@ async def show(backend: Backend, found: str, *, prompt: bool, as_json: bool) -> 
     if prompt:
         request = await _read_request(backend, written)
         if as_json:
-            echo_json(request)
+            echo_json(asdict(request))
         else:
             _show_text(_format_prompt(request))
     elif as_json:
@@ -120,20 +122,18 @@ def _describe_chunk(chunk: ChunkRecord) -> list[str]:
     ]
 
 
-async def _read_request(backend: Backend, written: ContributionRecord | ChunkRecord) -> Json:
+async def _read_request(backend: Backend, written: ContributionRecord | ChunkRecord) -> Request:
     """Read the prompt of a document or of one turn."""
     path = written.raw_response_storage_path
     if path is None:
         raise UsageError("A person wrote this version, so it has no prompt.")
     detail = await backend.look(written.session_id)
-    data = await backend.read_file(detail.session.project_id, path)
-    request: Json = json.loads(data)["request"]
-    return request
+    return read_call_record(await backend.read_file(detail.session.project_id, path)).request
 
 
-def _format_prompt(request: Json) -> str:
-    parts = [f"# System\n\n{request['system']}"]
-    parts += [f"# {m['role'].capitalize()}\n\n{m['content']}" for m in request["messages"]]
+def _format_prompt(request: Request) -> str:
+    parts = [f"# System\n\n{request.system}"]
+    parts += [f"# {m.role.value.capitalize()}\n\n{m.content}" for m in request.messages]
     return "\n\n".join(parts)
 
 
