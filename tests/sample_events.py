@@ -84,6 +84,7 @@ def build_received(**columns: Any) -> ContributionReceived:
         "mime_type": "text/markdown",
         "flags": [],
         "source_contribution_ids": [],
+        "read_version_ids": [],
         "created_at": NOW,
         **columns,
     }

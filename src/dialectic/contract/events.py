@@ -142,6 +142,8 @@ class ReceivedContribution(ContributionFields, EventPart):
     origin: int | None
     source_group: UUID | None
     source_contribution_ids: list[UUID]
+    read_version_ids: list[UUID]
+    words_hash: str | None
     target_contribution_id: UUID | None
     root_contribution_id: UUID
     original_model_contribution_id: UUID | None

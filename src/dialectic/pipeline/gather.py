@@ -7,9 +7,13 @@ first one.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from uuid import UUID, uuid5
+
+from pydantic_core import to_jsonable_python
 
 from dialectic.core.documents.file_paths import (
     ContributionName,
@@ -36,15 +40,26 @@ from dialectic.errors import PlanError
 from dialectic.pipeline.load import Feedback, JobContext, Target, Text
 
 SELF_CRITIQUE = "self_critique"
+# The key of a document's basis in the opening of its first turn.
+BASIS = "basis"
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A text with its label in the prompt; `source_id` if it is a contribution."""
+    """A text with its label in the prompt; the ids of a contribution and of the version read."""
 
     label: str
     text: str
     source_id: UUID | None = None
+    version_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A document that another was made from, and the version of it that was read."""
+
+    id: UUID
+    version_id: UUID
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,10 +80,8 @@ class Words:
 
     def as_opening(self) -> Json:
         """Serialize everything but the template, which is pinned by its name."""
-        opening = asdict(self)
+        opening: Json = to_jsonable_python(self)
         del opening["template"]
-        for item in opening["inputs"]:
-            item["source_id"] = item["source_id"] and str(item["source_id"])
         return opening
 
     @classmethod
@@ -77,6 +90,26 @@ class Words:
         if template is None:
             template = process.prompts[opening["template_name"]]
         return build_row(cls, opening | {"template": template})
+
+    def compute_hash(self, system: str) -> str:
+        """Hash what a model is asked. Ids are no part of it: equal texts ask the same."""
+        asked = [to_jsonable_python(self), system]
+        for items in ("context", "feedback", "inputs"):
+            for item in asked[0][items]:
+                del item["source_id"], item["version_id"]
+        text = json.dumps(asked, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """What a document rests on, as its first turn read it: its inputs, and a hash of its words.
+
+    Both are known before inputs are combined or searched, so that anybody can compute them again.
+    """
+
+    given: tuple[Source, ...] = ()
+    words_hash: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +138,32 @@ class Material:
     left_out: tuple[str, ...] = ()
     # The earlier turns of this document.
     chunks: tuple[Chunk, ...] = ()
+    basis: Basis = Basis()
     # The manifest entries of searched inputs, and what embedding the queries cost.
     searched: tuple[Entry, ...] = ()
     searching_credits: int = 0
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """What the document was made from: what its model read, then its assigned inputs.
+
+        The two differ when inputs were combined, or when a search found no passage in one of them.
+        The document still depends on all of them.
+        """
+        read = [
+            Source(item.source_id, item.version_id or item.source_id)
+            for item in self.words.inputs
+            if item.source_id is not None
+        ]
+        found: dict[UUID, Source] = {}
+        for source in (*read, *self.basis.given):
+            found.setdefault(source.id, source)
+        return tuple(found.values())
+
+    def build_opening(self) -> Json:
+        """Serialize what further turns of the document need of the first one."""
+        basis: Json = to_jsonable_python(self.basis)
+        return self.words.as_opening() | {BASIS: basis}
 
     @property
     def said(self) -> tuple[str, ...]:
@@ -122,7 +178,8 @@ class Material:
 def gather(context: JobContext, job: Job, payload: PlanPayload | ExecutePayload) -> Material:
     """Gather the material of one turn."""
     stage = context.process.load_stage(job.stage_slug)
-    relation = Relation()
+    relation, system = Relation(), context.process.prompts[stage.system_prompt_name]
+    words = _gather_words(context, stage, job.id, payload)
     if isinstance(payload, PlanPayload):
         rank, origin, source_group, target = 1, payload.model_index, None, None
         is_intermediate, compressor = False, stage.compressor
@@ -137,8 +194,9 @@ def gather(context: JobContext, job: Job, payload: PlanPayload | ExecutePayload)
         owner=context.owner,
         folder=context.build_folder(stage),
         name=build_name(payload, relation),
-        system=context.process.prompts[stage.system_prompt_name],
-        words=_gather_words(context, stage, job.id, payload),
+        system=system,
+        words=words,
+        basis=gather_basis(context, payload, words, system),
         is_intermediate=is_intermediate,
         is_lead=payload.model_index == context.lead_model_index,
         is_first_session=context.is_first,
@@ -185,6 +243,18 @@ def resume_words(context: JobContext, template: str | None = None) -> Words:
     opening = context.chunks[0].opening
     assert opening is not None, "the first turn keeps its prompt"
     return Words.from_opening(opening, context.process, template)
+
+
+def gather_basis(context: JobContext, payload: TurnPayload, words: Words, system: str) -> Basis:
+    """Gather what a document rests on; a later turn reads what the first one did."""
+    if context.chunks:
+        opening = context.chunks[0].opening
+        assert opening is not None, "the first turn keeps its prompt"
+        return build_row(Basis, opening.get(BASIS, {}))
+    given = payload.inputs if isinstance(payload, ExecutePayload) else ()
+    texts = [context.texts[each.contribution_id] for each in given]
+    sources = {text.id: Source(text.id, text.version_id) for text in texts}
+    return Basis(given=tuple(sources.values()), words_hash=words.compute_hash(system))
 
 
 def gather_stage_words(context: JobContext, stage: Stage) -> Words:
@@ -270,7 +340,12 @@ def label_all(context: JobContext, header: str, texts: Sequence[Text], reader: U
     by_id = {text.id: text for text in texts}
     order = [by_id[i] for i in order_for_reader(reader, [text.id for text in _sort(texts)])]
     labels = tell_apart([_label(context, header, text) for text in order])
-    return [Item(label, text.content, text.id) for label, text in zip(labels, order, strict=True)]
+    return [label_text(label, text) for label, text in zip(labels, order, strict=True)]
+
+
+def label_text(label: str, text: Text) -> Item:
+    """Build the item of a document that a turn reads."""
+    return Item(label, text.content, text.id, text.version_id)
 
 
 def _label(context: JobContext, header: str, text: Text | Target) -> str:

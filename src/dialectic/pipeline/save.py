@@ -108,7 +108,11 @@ async def _end_document(
         "contribution_id": str(contribution.id),
         "path": contribution.storage_path,
         "read": [
-            {"label": item.label, "contribution_id": str(item.source_id)}
+            {
+                "label": item.label,
+                "contribution_id": str(item.source_id),
+                "version_id": str(item.version_id),
+            }
             for item in material.words.inputs
         ],
         "manifest": contribution.manifest,

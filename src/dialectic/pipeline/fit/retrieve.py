@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -204,7 +204,7 @@ def _tell(item: Item, pieces: Sequence[Match]) -> Item:
     text = render_passages(item.text, pieces)
     if len(text) >= len(item.text.strip()):
         return item
-    return Item(LABEL.format(label=item.label), text, item.source_id)
+    return replace(item, label=LABEL.format(label=item.label), text=text)
 
 
 def render_passages(text: str, pieces: Sequence[Match]) -> str:

@@ -274,14 +274,14 @@ written as (
   insert into dialectic_contributions
     (tenant_id, id, session_id, job_id, model_id, model_name, model_index, stage, iteration_number,
      contribution_type, rank, origin, source_group, target_contribution_id, source_contribution_ids,
-     root_contribution_id, original_model_contribution_id, edit_version, is_incomplete,
-     is_intermediate, flags, content, storage_path, raw_response_storage_path, size_bytes,
+     read_version_ids, words_hash, root_contribution_id, original_model_contribution_id, edit_version,
+     is_incomplete, is_intermediate, flags, content, storage_path, raw_response_storage_path, size_bytes,
      prompt_template_name, tokens_used_input, tokens_used_output, usage_source, finish_reason,
      raw_finish_reason, provider_request_id, processing_time_ms, manifest)
   select tenant_id, id, session_id, job_id, model_id, model_name, model_index, stage, iteration_number,
     contribution_type, rank, origin, source_group, target_contribution_id, source_contribution_ids,
-    root_contribution_id, original_model_contribution_id, edit_version, is_incomplete,
-    is_intermediate, flags, content, storage_path, raw_response_storage_path, size_bytes,
+    read_version_ids, words_hash, root_contribution_id, original_model_contribution_id, edit_version,
+    is_incomplete, is_intermediate, flags, content, storage_path, raw_response_storage_path, size_bytes,
     prompt_template_name, tokens_used_input, tokens_used_output, usage_source, finish_reason,
     raw_finish_reason, provider_request_id, processing_time_ms, manifest
   from jsonb_populate_record(null::dialectic_contributions, $3)
@@ -331,7 +331,8 @@ select announce($1, $2, $3)
 -- The latest version of each contribution, in the order of the process.
 select c.id, c.model_name, c.stage, c.iteration_number, c.contribution_type, c.storage_path,
   c.is_incomplete, c.is_intermediate, c.is_stale, c.flags, c.edit_version, c.size_bytes,
-  c.tokens_used_input, c.tokens_used_output, c.finish_reason, c.created_at
+  c.tokens_used_input, c.tokens_used_output, c.finish_reason, c.created_at,
+  list_read_versions(c.tenant_id, c.source_contribution_ids, c.read_version_ids) as read_versions
 from dialectic_contributions c
 left join dialectic_stage_runs r
   on r.tenant_id = c.tenant_id and r.session_id = c.session_id
@@ -473,7 +474,11 @@ returning c.id
 -- name: load_contribution
 select c.id, c.session_id, c.job_id, c.model_id, c.model_name, c.model_index, c.stage,
   c.iteration_number, c.contribution_type, c.source_group, c.target_contribution_id, c.rank, c.origin,
-  c.source_contribution_ids, c.is_intermediate, c.is_incomplete, c.is_stale, c.is_latest_edit,
+  c.source_contribution_ids, c.read_version_ids, c.words_hash,
+  list_read_versions(c.tenant_id, c.source_contribution_ids, c.read_version_ids) as read_versions,
+  c.read_version_ids[array_position(c.source_contribution_ids, c.target_contribution_id)]
+    as target_version_id,
+  c.is_intermediate, c.is_incomplete, c.is_stale, c.is_latest_edit,
   c.flags, c.content, c.storage_path, c.raw_response_storage_path, c.prompt_template_name,
   c.tokens_used_input, c.tokens_used_output, c.usage_source, c.finish_reason, c.edit_version,
   c.original_model_contribution_id, c.root_contribution_id, c.user_id, c.created_at, c.manifest,
@@ -512,12 +517,12 @@ with written as (
   insert into dialectic_contributions
     (tenant_id, id, session_id, user_id, model_id, model_name, model_index, stage, iteration_number,
      contribution_type, source_group, root_contribution_id, turn_index, target_contribution_id, rank,
-     origin, source_contribution_ids, is_intermediate, flags, content, storage_path, size_bytes,
-     prompt_template_name, edit_version, original_model_contribution_id)
+     origin, source_contribution_ids, read_version_ids, is_intermediate, flags, content, storage_path,
+     size_bytes, prompt_template_name, edit_version, original_model_contribution_id)
   select c.tenant_id, $2, c.session_id, $3, c.model_id, c.model_name, c.model_index, c.stage,
     c.iteration_number, c.contribution_type, c.source_group, c.root_contribution_id, 0,
-    c.target_contribution_id, c.rank, c.origin, c.source_contribution_ids, c.is_intermediate, $4, $5,
-    $6, $7, c.prompt_template_name, $8, c.id
+    c.target_contribution_id, c.rank, c.origin, c.source_contribution_ids, c.read_version_ids,
+    c.is_intermediate, $4, $5, $6, $7, c.prompt_template_name, $8, c.id
   from dialectic_contributions c
   where c.id = $1
   returning *
