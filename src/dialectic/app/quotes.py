@@ -7,6 +7,7 @@ earlier ones. Calls no provider and writes no row.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 from uuid import UUID
 
@@ -24,6 +25,7 @@ from dialectic.core.models.model import ModelCard
 from dialectic.core.money.price import is_play
 from dialectic.core.money.quote import (
     Amount,
+    AnswerLimit,
     OutputStatistics,
     Quote,
     Sample,
@@ -43,6 +45,8 @@ from dialectic.db.pool import Connection
 from dialectic.db.queries import load_queries
 from dialectic.db.tables.records import Account, load_session
 from dialectic.engine import Engine
+from dialectic.ledger.wallets import load_funds
+from dialectic.pipeline.answer_limits import list_answer_limits
 from dialectic.pipeline.call_estimate import Terms
 from dialectic.pipeline.estimate import Brief, build_quote
 from dialectic.pipeline.gather import Item, build_words
@@ -78,6 +82,7 @@ async def quote_run(
     left_out = len(run.process.file.shrink) if rungs is None else rungs
     process, models = shrink_process(run.process, left_out), len(run.cards)
     quote, before = quote_of(process), request.shrink + left_out
+    limits = await _expect_limits(engine, account, run, quote, request.max_output_tokens)
     return RunQuote(
         quote=QuoteTotals.model_validate(quote.as_dict()),
         lines=quote,
@@ -86,10 +91,39 @@ async def quote_run(
         shrink=before,
         fits=rungs is not None,
         left_out=list(list_left_out(process, models=models)),
+        answer_limits=limits,
         smaller=list_smaller(process, quote_of, models=models, before=before)
         if lists_smaller
         else [],
     )
+
+
+async def _expect_limits(
+    engine: Engine,
+    account: Account,
+    run: CheckedRun,
+    quote: Quote,
+    max_output_tokens: int | None,
+) -> list[AnswerLimit]:
+    """List where the money that is available now will limit the answers of a run."""
+    found: list[AnswerLimit] = []
+    for kind in (False, True):
+        lines = quote.only(is_play=kind).lines
+        if not lines:
+            continue
+        funds = await load_funds(
+            engine.db, account.tenant_id, account.wallet_id, None, is_play=kind
+        )
+        budget = run.budget_credits
+        found += list_answer_limits(
+            lines,
+            {card.name: card for card in run.cards},
+            replace(funds, budget_credits=budget, budget_left_credits=budget),
+            engine.spend_fraction,
+            max_output_tokens=max_output_tokens,
+            concurrency=engine.settings.worker_concurrency,
+        )
+    return found
 
 
 def list_smaller(

@@ -196,6 +196,19 @@ class ContributionContinued(StageEvent):
     chunk: SavedChunk
 
 
+class AnswerLimited(StageEvent):
+    """The available money allowed only a shorter answer than the model could give."""
+
+    type = "contribution_generation_limited"
+
+    job_id: UUID
+    model_id: UUID
+    model_name: str
+    turn_index: int
+    max_output_tokens: int = Field(description="The limit that the answer got.")
+    limited_from_tokens: int = Field(description="The limit without the lack of money.")
+
+
 class EventError(EventPart):
     """Why a job failed, pauses or is retried."""
 
@@ -246,6 +259,7 @@ EVENT_TYPES: tuple[type[SessionEvent], ...] = (
     StageAdvanced,
     ContributionReceived,
     ContributionContinued,
+    AnswerLimited,
     StageEnded,
     JobRetrying,
     JobFailed,

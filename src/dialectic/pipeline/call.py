@@ -29,6 +29,9 @@ from dialectic.retrieval.embedders import Embedded, Embedder
 from dialectic.telemetry import Span, Value
 from dialectic.tokens.counting import count_request_tokens
 
+# The flag of an answer that lack of money limited, followed by the limit.
+LIMITED_BY_FUNDS = "limited_by_funds"
+
 H = TypeVar("H")
 T = TypeVar("T")
 # OpenTelemetry's provider name for each wire format.
@@ -52,6 +55,15 @@ class Answer:
     notes: tuple[str, ...] = ()
     # The longer versions of this prompt that the provider rejected, in order.
     refused: tuple[Refusal, ...] = ()
+    # The longest possible answer, if the available money allowed only a shorter one.
+    limited_from: int | None = None
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """What a reader of the text should know about the call."""
+        limit = self.request.max_output_tokens
+        limited = [] if self.limited_from is None else [f"{LIMITED_BY_FUNDS}:{limit}"]
+        return (*limited, *(f"cleaned: {note}" for note in self.notes))
 
     def build_record(self, path: str) -> File:
         """Build the file that rebuilds this call."""
@@ -79,7 +91,8 @@ async def call(
         count=lambda: count_request_tokens(request, card).upper_tokens + request.max_output_tokens,
         tell=lambda reply: admission.build_report(reply.usage),
     )
-    return held, build_answer(held.request, reply, elapsed_ms=elapsed_ms)
+    answer = build_answer(held.request, reply, elapsed_ms=elapsed_ms)
+    return held, replace(answer, limited_from=held.limited_from)
 
 
 async def call_embedder(

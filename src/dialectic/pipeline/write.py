@@ -115,7 +115,7 @@ def build_said(
         raw_finish_reason=reply.raw_finish_reason,
         request_id=reply.request_id,
         elapsed_ms=answer.elapsed_ms,
-        flags=(*material.flags, *(f"cleaned: {note}" for note in answer.notes)),
+        flags=(*material.flags, *answer.flags),
         path=build_path(ChunkFile(material.folder, material.name, turn)),
         raw_path=raw_path,
         opening=None if turn or is_whole else material.build_opening(),

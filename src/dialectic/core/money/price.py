@@ -198,9 +198,7 @@ def check_spend(
     Raises `FundsError` if they do not, `SpendNeedsApproval` if the call exceeds the automatic
     spending limit.
     """
-    spendable = funds.spendable_credits
-    if spendable is not None and estimate_credits > spendable:
-        raise build_funds_error(funds, estimate_credits, what=what)
+    check_funds(estimate_credits, funds, what=what)
     if _is_unasked(estimate_credits, funds, fraction):
         return
     available = funds.available_credits or 0
@@ -224,6 +222,13 @@ def check_spend(
         reason="budget" if is_of_budget else "wallet",
         remedy=remedy,
     )
+
+
+def check_funds(estimate_credits: int, funds: Funds, *, what: str = ONE_CALL) -> None:
+    """Check that the funds cover a call that is approved; raise `FundsError` if they do not."""
+    spendable = funds.spendable_credits
+    if spendable is not None and estimate_credits > spendable:
+        raise build_funds_error(funds, estimate_credits, what=what)
 
 
 def is_enough_now(error: FundsError, funds: Funds, fraction: Decimal) -> bool:

@@ -251,6 +251,17 @@ def _describe_step(name: str, lines: tuple[Line, ...]) -> Json:
     }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerLimit:
+    """How far the available money will limit the answers of one model in one stage."""
+
+    stage_slug: str
+    model_name: str
+    # The shortest limit that is expected, and the limit without the lack of money.
+    max_output_tokens: int
+    limited_from_tokens: int
+
+
 @dataclass(frozen=True, slots=True)
 class Forecast:
     """What a run has cost so far, and what the rest of it is expected to cost."""

@@ -174,6 +174,8 @@ class SessionRow(Row):
     is_autopilot: bool
     continue_until_complete: bool
     max_output_tokens: Nth | None
+    # Bundles of earlier versions do not have it.
+    full_answers_only: bool = False
     max_retries: Count
     created_at: Moment
 

@@ -118,9 +118,9 @@ delete from dialectic_projects where id = $1
 insert into dialectic_sessions
   (tenant_id, id, project_id, user_id, process_template_id, wallet_id, selected_model_ids,
    lead_model_index, current_stage_slug, until_stage_slug, max_retries, is_autopilot,
-   continue_until_complete, max_output_tokens)
+   continue_until_complete, max_output_tokens, full_answers_only)
 select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, asked.is_autopilot,
-  asked.continue_until_complete, asked.max_output_tokens
+  asked.continue_until_complete, asked.max_output_tokens, asked.full_answers_only
 from jsonb_populate_record(null::dialectic_sessions, $12) asked
 
 -- name: insert_stage_run
@@ -208,7 +208,8 @@ limit 5
 -- name: load_session
 select s.id, s.project_id, s.user_id, s.wallet_id, s.phase, s.current_stage_slug, s.until_stage_slug,
   s.iteration_count, s.selected_model_ids, s.lead_model_index, s.is_autopilot,
-  s.continue_until_complete, s.max_output_tokens, s.max_retries, s.created_at, p.project_name,
+  s.continue_until_complete, s.max_output_tokens, s.full_answers_only, s.max_retries, s.created_at,
+  p.project_name,
   p.slug as project_slug, t.id as process_template_id, t.name as process_name, t.content_hash,
   g.budget_credits, coalesce(g.spent_credits, 0) as spent_credits,
   coalesce(g.play_spent_credits, 0) as play_spent_credits,
@@ -230,8 +231,12 @@ where s.id = $1
 -- name: change_session
 update dialectic_sessions
 set continue_until_complete = coalesce($2, continue_until_complete),
-    max_output_tokens = case when not $4 then coalesce($3, max_output_tokens) end
+    max_output_tokens = case when not $4 then coalesce($3, max_output_tokens) end,
+    full_answers_only = coalesce($5, full_answers_only)
 where id = $1
+
+-- name: set_full_answers_only
+update dialectic_sessions set full_answers_only = $2 where id = $1
 
 -- name: change_models
 -- Keep the lead model if it is among the new models; otherwise the first one leads.
@@ -344,7 +349,8 @@ order by c.iteration_number, r.position, c.contribution_type, c.model_index, c.r
 -- Everything that a job needs of its session, in one query. Feedback is that of this iteration and
 -- the previous one; $3 are the types of resource that a user gives to a project.
 select s.id as session_id, s.project_id, s.user_id, s.wallet_id, s.process_template_id, s.is_autopilot,
-  s.continue_until_complete as continues, s.max_output_tokens, s.max_retries, s.lead_model_index,
+  s.continue_until_complete as continues, s.max_output_tokens, s.full_answers_only, s.max_retries,
+  s.lead_model_index,
   s.selected_model_ids as model_ids,
   p.slug as project_slug, p.project_name, p.initial_user_prompt as request, d.name as domain,
   not exists (
