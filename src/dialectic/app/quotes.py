@@ -6,7 +6,7 @@ earlier ones. Calls no provider and writes no row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 from uuid import UUID
@@ -22,7 +22,7 @@ from dialectic.contract.sessions import (
     RunRequest,
 )
 from dialectic.core.models.model import ModelCard
-from dialectic.core.money.price import is_play
+from dialectic.core.money.price import Funds, is_play
 from dialectic.core.money.quote import (
     Amount,
     AnswerLimit,
@@ -82,7 +82,15 @@ async def quote_run(
     left_out = len(run.process.file.shrink) if rungs is None else rungs
     process, models = shrink_process(run.process, left_out), len(run.cards)
     quote, before = quote_of(process), request.shrink + left_out
-    limits = await _expect_limits(engine, account, run, quote, request.max_output_tokens)
+
+    async def load(is_play_money: bool) -> Funds:  # noqa: FBT001
+        wallet_id, budget = account.wallet_id, run.budget_credits
+        funds = await load_funds(
+            engine.db, account.tenant_id, wallet_id, None, is_play=is_play_money
+        )
+        return replace(funds, budget_credits=budget, budget_left_credits=budget)
+
+    limits = await _expect_limits(engine, quote, run.cards, request.max_output_tokens, load)
     return RunQuote(
         quote=QuoteTotals.model_validate(quote.as_dict()),
         lines=quote,
@@ -100,29 +108,23 @@ async def quote_run(
 
 async def _expect_limits(
     engine: Engine,
-    account: Account,
-    run: CheckedRun,
     quote: Quote,
+    cards: Sequence[ModelCard],
     max_output_tokens: int | None,
+    load: Callable[[bool], Awaitable[Funds]],
 ) -> list[AnswerLimit]:
-    """List where the money that is available now will limit the answers of a run."""
+    """List where the money that is available now, of each kind, will limit the answers."""
     found: list[AnswerLimit] = []
-    for kind in (False, True):
-        lines = quote.only(is_play=kind).lines
-        if not lines:
-            continue
-        funds = await load_funds(
-            engine.db, account.tenant_id, account.wallet_id, None, is_play=kind
-        )
-        budget = run.budget_credits
-        found += list_answer_limits(
-            lines,
-            {card.name: card for card in run.cards},
-            replace(funds, budget_credits=budget, budget_left_credits=budget),
-            engine.spend_fraction,
-            max_output_tokens=max_output_tokens,
-            concurrency=engine.settings.worker_concurrency,
-        )
+    for is_play_money in (False, True):
+        if lines := quote.only(is_play=is_play_money).lines:
+            found += list_answer_limits(
+                lines,
+                {card.name: card for card in cards},
+                await load(is_play_money),
+                engine.spend_fraction,
+                max_output_tokens=max_output_tokens,
+                concurrency=engine.settings.worker_concurrency,
+            )
     return found
 
 
@@ -205,7 +207,13 @@ async def quote_session(engine: Engine, account: Account, session_id: UUID) -> S
         _add_spent([card for card in cards if is_play(card) is kind], written)
         for kind in (False, True)
     )
-    return SessionForecast(rest, spent, spent_play)
+
+    async def load(is_play_money: bool) -> Funds:  # noqa: FBT001
+        tenant_id, wallet_id = account.tenant_id, session["wallet_id"]
+        return await load_funds(engine.db, tenant_id, wallet_id, session_id, is_play=is_play_money)
+
+    limits = await _expect_limits(engine, rest, cards, session["max_output_tokens"], load)
+    return SessionForecast(rest, spent, spent_play, tuple(limits))
 
 
 _Found: TypeAlias = tuple[

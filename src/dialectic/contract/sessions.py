@@ -182,6 +182,9 @@ class SessionQuote(QuoteTotals):
     """The estimated rest of a session: calls, tokens, money and time, in total and by stage."""
 
     forecast: Json
+    answer_limits: list[AnswerLimit] = Field(
+        default=[], description="Where the available money will limit the answers."
+    )
 
 
 RESPONSES_MAX = 500

@@ -16,6 +16,7 @@ from dialectic.core.models.call_record import MIME_TYPE, Refusal, build_call_rec
 from dialectic.core.models.endpoint import WireFormat
 from dialectic.core.models.messages import FinishReason, Reply, Request
 from dialectic.core.models.model import ModelCard
+from dialectic.core.money.price import LIMITED_BY_FUNDS
 from dialectic.core.text import clean_part, clean_text
 from dialectic.db.statistics import CounterName
 from dialectic.db.tables.files import File
@@ -28,9 +29,6 @@ from dialectic.providers.finish_reasons import is_known
 from dialectic.retrieval.embedders import Embedded, Embedder
 from dialectic.telemetry import Span, Value
 from dialectic.tokens.counting import count_request_tokens
-
-# The flag of an answer that lack of money limited, followed by the limit.
-LIMITED_BY_FUNDS = "limited_by_funds"
 
 H = TypeVar("H")
 T = TypeVar("T")

@@ -184,8 +184,9 @@ async def _run(settings: Settings, run_options: RunOptions, request: RunRequest)
             )
             return ExitCode.DONE
         await check_funds(backend, quoted.lines)
-        for limited in describe_limits(quoted, full_answers_only=request.full_answers_only):
-            say(limited)
+        full_answers_only = request.full_answers_only
+        for line in describe_limits(quoted.answer_limits, full_answers_only=full_answers_only):
+            say(line)
         # A given budget counts as consent to spend it.
         is_asked = not run_options.yes and budget_credits is None
         limit_usd = settings.confirm_above_usd

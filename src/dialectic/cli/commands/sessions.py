@@ -19,7 +19,12 @@ from dialectic.cli.backend import (
 )
 from dialectic.cli.display.follow import find_end_of, follow_session
 from dialectic.cli.display.progress import open_display
-from dialectic.cli.display.quote import describe_forecast, describe_shortage, draw_quote
+from dialectic.cli.display.quote import (
+    describe_forecast,
+    describe_limits,
+    describe_shortage,
+    draw_quote,
+)
 from dialectic.cli.display.results import (
     has_stage_to_read,
     prepare_out,
@@ -128,7 +133,9 @@ async def show_session(
         return
     click.echo(printable("\n".join(_describe(backend, detail))))
     if quote is not None:
-        click.echo(printable("\n".join(_describe_quote(quote))))
+        full_answers_only = detail.session.full_answers_only
+        limits = describe_limits(quote.answer_limits, full_answers_only=full_answers_only)
+        click.echo(printable("\n".join([*_describe_quote(quote), *limits])))
 
 
 def _describe_quote(quote: SessionForecast) -> Iterator[str]:

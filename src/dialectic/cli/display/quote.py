@@ -9,7 +9,7 @@ import asyncio
 import json
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 import click
@@ -80,7 +80,7 @@ def show_quote(
         }
         click.echo(json.dumps(quote.as_dict() | more, ensure_ascii=False))
         return
-    limits = describe_limits(quoted, full_answers_only=full_answers_only)
+    limits = describe_limits(quoted.answer_limits, full_answers_only=full_answers_only)
     lines = [*draw_quote(quote, budget_credits), *limits]
     if smaller:
         lines.append("\nWhat can be left out with --shrink N, each with all before it:")
@@ -269,10 +269,12 @@ async def check_funds(backend: Backend, quote: Quote) -> None:
     )
 
 
-def describe_limits(quoted: RunQuote, *, full_answers_only: bool) -> Iterator[str]:
+def describe_limits(
+    answer_limits: Sequence[AnswerLimit], *, full_answers_only: bool
+) -> Iterator[str]:
     """Say before a run how far the available money will limit each model's answers."""
     by_model: dict[str, list[AnswerLimit]] = {}
-    for one in quoted.answer_limits:
+    for one in answer_limits:
         by_model.setdefault(one.model_name, []).append(one)
     for name, limits in by_model.items():
         least = min(one.max_output_tokens for one in limits)
@@ -280,13 +282,13 @@ def describe_limits(quoted: RunQuote, *, full_answers_only: bool) -> Iterator[st
         if full_answers_only:
             yield (
                 f"The available money does not cover full answers of {name} ({most:,} tokens) from "
-                f"{limits[0].stage_slug} on: the run will pause there."
+                f"{limits[0].stage_slug} on: it will pause there."
             )
         else:
             yield (
                 f"Answers of {name} will be limited to {least:,} of {most:,} tokens by the "
-                f"available money, from {limits[0].stage_slug} on. With --full-answers the run "
-                "pauses instead."
+                f"available money, from {limits[0].stage_slug} on. With --full-answers it pauses "
+                "instead."
             )
 
 

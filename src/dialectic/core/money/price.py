@@ -28,6 +28,8 @@ INPUT_MARGIN = Decimal("1.1")
 # A shorter answer is useless, and its input would still be paid for.
 USEFUL_OUTPUT_TOKENS = 1_000
 OFFLINE_PROVIDER = "offline"
+# The flag of an answer that lack of money limited; the limit follows after a colon.
+LIMITED_BY_FUNDS = "limited_by_funds"
 # The default subject of an error message.
 ONE_CALL = "One call"
 

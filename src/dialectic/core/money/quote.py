@@ -284,6 +284,8 @@ class SessionForecast:
     rest: Quote
     spent: Amount
     spent_play: Amount
+    # Where the available money will limit the answers.
+    answer_limits: tuple[AnswerLimit, ...] = ()
 
     def build_forecast(self, *, is_play: bool) -> Forecast:
         """Build the forecast in real money or in play money."""
@@ -295,7 +297,8 @@ class SessionForecast:
             name: self.build_forecast(is_play=is_play).as_dict()
             for name, is_play in (("money", False), ("play_money", True))
         }
-        return self.rest.as_dict() | {"forecast": forecasts}
+        limits = [asdict(limit) for limit in self.answer_limits]
+        return self.rest.as_dict() | {"forecast": forecasts, "answer_limits": limits}
 
 
 def build_forecast(quote: Quote, done: Mapping[LineKey, Amount]) -> Forecast:

@@ -58,8 +58,7 @@ async def retrieve_inputs(turn: Turn, room_tokens: int) -> Replacement:
     library, inputs = Library(turn), words.inputs
     queries = await asyncio.to_thread(build_queries, build_purpose(words), embedder)
     await _judge(turn, library, queries)
-    versions = {text.id: text.version_id for text in turn.context.texts.values()}
-    searched = [Searched(versions[each.source_id], each) for each in inputs if each.source_id]
+    searched = [Searched(each.version_id, each) for each in inputs if each.version_id is not None]
     costs = await _index(turn, library, searched)
     rows, asking_credits = await _ask(library, queries)
     found = await find(

@@ -184,8 +184,7 @@ def test_what_is_left_out_already_is_not_offered_again() -> None:
 
 
 def describe(*limits: AnswerLimit, full_answers_only: bool = False) -> list[str]:
-    quoted = RunQuote.model_construct(answer_limits=list(limits))
-    return list(describe_limits(quoted, full_answers_only=full_answers_only))
+    return list(describe_limits(limits, full_answers_only=full_answers_only))
 
 
 def build_limit(stage: str, cap: int, name: str = "shop/pen") -> AnswerLimit:
@@ -198,9 +197,9 @@ def test_a_run_says_once_for_each_model_how_far_money_will_limit_its_answers() -
     limits = build_limit("antithesis", 9_000), build_limit("synthesis", 4_500)
     assert describe(*limits, build_limit("thesis", 2_000, "shop/ink")) == [
         "Answers of shop/pen will be limited to 4,500 of 64,000 tokens by the available money, "
-        "from antithesis on. With --full-answers the run pauses instead.",
+        "from antithesis on. With --full-answers it pauses instead.",
         "Answers of shop/ink will be limited to 2,000 of 64,000 tokens by the available money, "
-        "from thesis on. With --full-answers the run pauses instead.",
+        "from thesis on. With --full-answers it pauses instead.",
     ]
     assert describe() == []
 
@@ -208,5 +207,5 @@ def test_a_run_says_once_for_each_model_how_far_money_will_limit_its_answers() -
 def test_a_run_that_wants_full_answers_says_where_it_will_pause() -> None:
     assert describe(build_limit("antithesis", 9_000), full_answers_only=True) == [
         "The available money does not cover full answers of shop/pen (64,000 tokens) from "
-        "antithesis on: the run will pause there."
+        "antithesis on: it will pause there."
     ]
