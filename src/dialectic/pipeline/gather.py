@@ -7,8 +7,6 @@ first one.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID, uuid5
@@ -37,11 +35,10 @@ from dialectic.core.strict_json import Json
 from dialectic.db.queries import build_row
 from dialectic.db.tables.records import Owner
 from dialectic.errors import PlanError
+from dialectic.pipeline.basis import BASIS, UNKNOWN, Basis, Source, gather_basis
 from dialectic.pipeline.load import Feedback, JobContext, Target, Text
 
 SELF_CRITIQUE = "self_critique"
-# The key of a document's basis in the opening of its first turn.
-BASIS = "basis"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +49,6 @@ class Item:
     text: str
     source_id: UUID | None = None
     version_id: UUID | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A document that another was made from, and the version of it that was read."""
-
-    id: UUID
-    version_id: UUID
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,26 +80,6 @@ class Words:
             template = process.prompts[opening["template_name"]]
         return build_row(cls, opening | {"template": template})
 
-    def compute_hash(self, system: str) -> str:
-        """Hash what a model is asked. Ids are no part of it: equal texts ask the same."""
-        asked = [to_jsonable_python(self), system]
-        for items in ("context", "feedback", "inputs"):
-            for item in asked[0][items]:
-                del item["source_id"], item["version_id"]
-        text = json.dumps(asked, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Basis:
-    """What a document rests on, as its first turn read it: its inputs, and a hash of its words.
-
-    Both are known before inputs are combined or searched, so that anybody can compute them again.
-    """
-
-    given: tuple[Source, ...] = ()
-    words_hash: str | None = None
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
@@ -138,7 +107,7 @@ class Material:
     left_out: tuple[str, ...] = ()
     # The earlier turns of this document.
     chunks: tuple[Chunk, ...] = ()
-    basis: Basis = Basis()
+    basis: Basis = UNKNOWN
     # The manifest entries of searched inputs, and what embedding the queries cost.
     searched: tuple[Entry, ...] = ()
     searching_credits: int = 0
@@ -162,8 +131,7 @@ class Material:
 
     def build_opening(self) -> Json:
         """Serialize what further turns of the document need of the first one."""
-        basis: Json = to_jsonable_python(self.basis)
-        return self.words.as_opening() | {BASIS: basis}
+        return self.words.as_opening() | {BASIS: self.basis.as_json()}
 
     @property
     def said(self) -> tuple[str, ...]:
@@ -243,18 +211,6 @@ def resume_words(context: JobContext, template: str | None = None) -> Words:
     opening = context.chunks[0].opening
     assert opening is not None, "the first turn keeps its prompt"
     return Words.from_opening(opening, context.process, template)
-
-
-def gather_basis(context: JobContext, payload: TurnPayload, words: Words, system: str) -> Basis:
-    """Gather what a document rests on; a later turn reads what the first one did."""
-    if context.chunks:
-        opening = context.chunks[0].opening
-        assert opening is not None, "the first turn keeps its prompt"
-        return build_row(Basis, opening.get(BASIS, {}))
-    given = payload.inputs if isinstance(payload, ExecutePayload) else ()
-    texts = [context.texts[each.contribution_id] for each in given]
-    sources = {text.id: Source(text.id, text.version_id) for text in texts}
-    return Basis(given=tuple(sources.values()), words_hash=words.compute_hash(system))
 
 
 def gather_stage_words(context: JobContext, stage: Stage) -> Words:

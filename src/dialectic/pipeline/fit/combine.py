@@ -35,13 +35,13 @@ from dialectic.db.pool import Connection
 from dialectic.db.tables import jobs
 from dialectic.engine import Engine
 from dialectic.pipeline.assemble import compose_prompt, compute_input_max, compute_output_cap
+from dialectic.pipeline.basis import gather_basis
 from dialectic.pipeline.fit.turn import Needed, Replacement, Turn
 from dialectic.pipeline.gather import (
     Item,
     Material,
     Words,
     build_name,
-    gather_basis,
     label_all,
     label_text,
     resume_words,
