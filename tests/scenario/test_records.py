@@ -66,7 +66,8 @@ async def play(
     server: embedded.Server, template: str, home: Path, script: dict[str, Any], **wishes: Any
 ) -> Story:
     """Play a session of one model on each wire."""
-    async with open_simulator({"models": PLAIN_TOKENS, **script}) as simulator:
+    endpoints = {"endpoints": {wire: {} for wire in WIRES}}
+    async with open_simulator({"models": PLAIN_TOKENS, **endpoints, **script}) as simulator:
         ends = [build_endpoint(simulator, wire, wire) for wire in WIRES]
         plain = build_remote_catalog(ends)
         said: list[tuple[Request, Reply]] = []
@@ -86,7 +87,7 @@ def cut_story(
 ) -> Story:
     """Every answer is cut off, and each model refuses its first prompt as too long."""
     script = {
-        "default": {"text": TEXT, "cut_after_tokens": 200},
+        "endpoints": {wire: {"text": TEXT, "cut_after_tokens": 200} for wire in WIRES},
         "rules": [{"endpoint": wire, "calls": 1, "fault": "400_context_length"} for wire in WIRES],
     }
     notes = ResourceRequest(kind=ResourceKind.REFERENCE_DOCUMENTS, name="notes.md", text=NOTES)
