@@ -63,6 +63,7 @@ def build_session(session_id: UUID, nth: int, phase: Phase, process: str, model:
         "is_autopilot": True,
         "continue_until_complete": True,
         "max_output_tokens": None,
+        "full_answers_only": False,
         "max_retries": 3,
         # Some were made at the same moment.
         "created_at": f"2026-05-0{1 + nth // 2}T10:00:00+00:00",
