@@ -66,7 +66,7 @@ async def play(
     server: embedded.Server, template: str, home: Path, script: dict[str, Any], **wishes: Any
 ) -> Story:
     """Play a session of one model on each wire."""
-    endpoints = {"endpoints": {wire: {} for wire in WIRES}}
+    endpoints: dict[str, Any] = {"endpoints": {wire: {} for wire in WIRES}}
     async with open_simulator({"models": PLAIN_TOKENS, **endpoints, **script}) as simulator:
         ends = [build_endpoint(simulator, wire, wire) for wire in WIRES]
         plain = build_remote_catalog(ends)
