@@ -48,7 +48,7 @@ def test_a_project_is_taken_in_looked_at_and_taken_away_again(
     again = tmp_path / "again.zip"
     result = home.tell("export", result.session[:8], "--out", str(again), "--json")
     assert result.code == 0, result.stderr
-    assert json.loads(result.stdout)["files"] == 21
+    assert json.loads(result.stdout)["files"] == 22
     assert again.read_bytes() == exported.read_bytes()
 
     copied = home.tell("import", str(again), "--json")
