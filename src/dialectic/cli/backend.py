@@ -27,7 +27,14 @@ from dialectic.contract.accounts import (
 from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary
 from dialectic.contract.contributions import ChunkRecord, ContributionRecord, EditedContribution
 from dialectic.contract.events import Event
-from dialectic.contract.projects import ExportedProject, ImportedProject, Kind, SearchResults
+from dialectic.contract.projects import (
+    ExportedProject,
+    ImportedProject,
+    Kind,
+    PlanFile,
+    ProjectFile,
+    SearchResults,
+)
 from dialectic.contract.sessions import (
     RunQuote,
     RunRequest,
@@ -35,6 +42,7 @@ from dialectic.contract.sessions import (
     SessionDetail,
     SessionSummary,
 )
+from dialectic.core.documents.file_paths import WorkStatus
 from dialectic.core.money.price import Rates
 from dialectic.errors import ExitCode, NotFound, UsageError
 from dialectic.settings import Settings
@@ -86,8 +94,9 @@ class Backend(Protocol):
     ) -> SessionDetail: ...
     async def load_contribution(self, contribution_id: UUID) -> ContributionRecord: ...
     async def get_chunk(self, text: str) -> ChunkRecord: ...
-    async def list_files(self, project_id: UUID, slug: str) -> list[str]: ...
+    async def list_files(self, project_id: UUID, slug: str) -> list[ProjectFile]: ...
     async def read_file(self, project_id: UUID, path: str) -> bytes: ...
+    async def list_plan(self, project_id: UUID) -> list[PlanFile]: ...
     async def search(self, project_id: UUID, query: str, limit: int) -> SearchResults: ...
 
     # -- steering
@@ -108,6 +117,8 @@ class Backend(Protocol):
     async def edit(self, contribution_id: UUID, text: str) -> EditedContribution: ...
     async def rate(self, contribution_id: UUID, rating: int) -> None: ...
     async def regenerate(self, contribution_id: UUID) -> UUID: ...
+    async def replace_plan_file(self, project_id: UUID, path: str, content: str) -> PlanFile: ...
+    async def move_plan_file(self, project_id: UUID, path: str, status: WorkStatus) -> PlanFile: ...
 
     # -- following
     def follow(self, session_id: UUID, seq: int) -> AsyncGenerator[News, None]:
