@@ -150,11 +150,11 @@ class ProjectCopy:
 
     def _withdraw(self, current: set[str]) -> None:
         """Delete superseded plan files, unless a person has changed them here or in storage."""
-        for path in [one for one in self.files if is_work_path(one) and one not in current]:
-            target, last = self.out / path, self.files.pop(path)
-            if path in self.ours and _find_hash(target) == last:
-                with contextlib.suppress(FileNotFoundError):
-                    target.unlink()
+        for path in self.ours - current:
+            if path in self.files and _find_hash(self.out / path) == self.files[path]:
+                (self.out / path).unlink(missing_ok=True)
+                # One that the user removed stays in mind: it does not come back.
+                del self.files[path]
 
     def _write(self, path: str, data: bytes) -> None:
         target = self.out / path

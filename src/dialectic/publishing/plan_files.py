@@ -200,7 +200,9 @@ async def _settle_once(engine: Engine, tenant_id: UUID, file: WaitingPlanFile) -
         case Settlement.DELETE | Settlement.FORGET:
             if decision is Settlement.DELETE:
                 await engine.files.delete(key)
-            await engine.db.transact(tenant_id, functools.partial(rows.forget, file=file))
+            by_person = decision is Settlement.FORGET and bool(file.earlier)
+            forget = functools.partial(rows.forget, file=file, by_person=by_person)
+            await engine.db.transact(tenant_id, forget)
         case Settlement.KEEP:
             await engine.db.transact(tenant_id, functools.partial(rows.leave, file=file))
         case _:
@@ -231,6 +233,7 @@ async def _write(engine: Engine, key: str, file: WaitingPlanFile) -> bool:
         if error.reason != "eisdir":
             raise
         return False
+    engine.failpoints.reach("after_files")
     return True
 
 

@@ -120,10 +120,14 @@ async def leave(connection: Connection, file: WaitingPlanFile) -> None:
     await connection.execute(SQL["leave_plan_file"], file.path)
 
 
-async def forget(connection: Connection, file: WaitingPlanFile) -> None:
-    """Remove the rows of a withdrawn file that is not in storage any more."""
+async def forget(connection: Connection, file: WaitingPlanFile, *, by_person: bool) -> None:
+    """Remove the rows of a withdrawn file that is not in storage any more.
+
+    If a person removed it, its place stays in mind, so that it does not come back.
+    """
     await connection.execute(SQL["forget_plan_resource"], file.path)
-    await connection.execute(SQL["forget_plan_file"], file.path)
+    statement = SQL["keep_removal_in_mind"] if by_person else SQL["forget_plan_file"]
+    await connection.execute(statement, file.path)
 
 
 async def write_beside(

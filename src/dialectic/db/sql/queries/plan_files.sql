@@ -16,10 +16,13 @@ with gone as (
   set resource_type = 'superseded_work_item'
   where r.project_id = $1 and r.session_id = $2 and r.resource_type = 'work_item'
     and r.storage_path <> all ($3::text[])
-  returning r.tenant_id, r.storage_path
+  returning r.tenant_id, r.storage_path, encode(sha256(convert_to(r.content, 'UTF8')), 'hex') as sha256
 )
 update dialectic_files f
-set content = '', written_at = null, tried_at = null, is_withdrawn = true
+set content = '', written_at = null, tried_at = null, is_withdrawn = true,
+    -- Empty if it was never written: then no person can have removed it.
+    earlier_sha256 = case when f.written_at is null then f.earlier_sha256
+      else f.earlier_sha256 || g.sha256 end
 from gone g
 where f.tenant_id = g.tenant_id and f.path = g.storage_path
 
@@ -67,6 +70,12 @@ where r.storage_path = $1 and r.resource_type = 'superseded_work_item'
 -- name: forget_plan_file
 delete from dialectic_files where path = $1 and content is not null and is_withdrawn
 
+-- name: keep_removal_in_mind
+-- A person removed it before we did. Its place stays in mind, so that it does not come back.
+update dialectic_files
+set content = null, written_at = dialectic.now(), tried_at = null, is_withdrawn = false
+where path = $1 and content is not null and is_withdrawn
+
 -- name: list_taken_plan_paths
 select path from dialectic_files where starts_with(path, $1)
 
@@ -75,7 +84,7 @@ select path from dialectic_files where starts_with(path, $1)
 with moved as (
   update dialectic_files f
   set content = null, written_at = dialectic.now(), tried_at = null,
-      sha256 = coalesce(f.earlier_sha256[cardinality(f.earlier_sha256)], f.sha256)
+      sha256 = coalesce(f.earlier_sha256[cardinality(f.earlier_sha256)], repeat('0', 64))
   from dialectic_files old
   where f.path = $1 and f.sha256 = $4 and f.content is not null and not f.is_withdrawn
     and old.tenant_id = f.tenant_id and old.path = f.path
