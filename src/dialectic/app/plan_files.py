@@ -112,6 +112,13 @@ async def list_files(tenant: Tenant, project_id: UUID, slug: str) -> list[Projec
     return sorted(found, key=lambda file: file.path)
 
 
+async def has_file(tenant: Tenant, project_id: UUID, slug: str, path: str) -> bool:
+    """Return whether a project has a file of this path."""
+    if is_work_path(path):
+        return path in await list_work_paths(tenant.engine, tenant.account.tenant_id, slug)
+    return path in {file.path for file in await tenant.run(projects.list_files, project_id, slug)}
+
+
 # -- changing -------------------------------------------------------------------------------------
 
 

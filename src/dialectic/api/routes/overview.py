@@ -103,8 +103,7 @@ async def read_file(
 ) -> Response:
     """Download one file of a project from storage."""
     slug = (await context.run(projects.get, project_id)).slug
-    known = await plan_files.list_files(context, project_id, slug)
-    if path not in {file.path for file in known}:
+    if not await plan_files.has_file(context, project_id, slug, path):
         raise NotFound(f"Project {project_id} has no such file.")
     data = await context.engine.files.read(f"{context.account.tenant_id}/{path}")
     return Response(data, media_type=BYTES, headers={"ETag": build_etag(data)})

@@ -63,7 +63,7 @@ async def show(backend: Backend, project: str, file: str) -> None:
     project_id = await backend.get_id(Kind.PROJECT, project)
     found = get_file(await backend.list_plan(project_id), file)
     data = await backend.read_file(project_id, found.path)
-    click.get_binary_stream("stdout").write(data)
+    click.echo(data, nl=False)
 
 
 @plan.command()

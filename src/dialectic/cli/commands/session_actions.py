@@ -28,7 +28,9 @@ from dialectic.errors import ExitCode
 Callback = Callable[..., None]
 
 _out = click.option(
-    "--out", type=click.Path(file_okay=False, path_type=Path), help="Copy documents here."
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Copy documents here, and keep the copy current.",
 )
 _detach = click.option("--detach", is_flag=True, help="Leave the work to other workers.")
 _json = click.option("--json", "as_json", is_flag=True, help="One JSON object per event on stdout.")
