@@ -304,7 +304,7 @@ async def test_sixteen_calls_at_once_never_exceed_a_budget_and_a_higher_one_goes
     await paid_session.installation.admin.execute(WATCH)
     budget = 20_000
     session_id = await paid_session.installation.create(
-        [WRITER] * 4, until="antithesis", max_output_tokens=1_000, budget_credits=budget
+        [WRITER] * 4, until="antithesis", max_output_tokens=1_000, budget="0.02"
     )
     await Tenant(paid_session.installation.engine, paid_session.installation.account).run(
         sessions.generate, session_id

@@ -19,7 +19,7 @@ from dialectic.contract.projects import (
     ProjectRequest,
     ResourceRequest,
 )
-from dialectic.contract.sessions import RunRequest, SessionRequest
+from dialectic.contract.sessions import RunRequest, SessionOptions, SessionRequest
 from dialectic.core.documents.file_paths import GeneralResource, InitialPrompt, build_path
 from dialectic.core.models.model import ModelCard, parse_model_list
 from dialectic.core.money.price import parse_usd
@@ -168,7 +168,7 @@ async def _insert_session(
         first,
         request.until or process.order[-1].slug,
         tx.engine.settings.max_retries,
-        request.model_dump(mode="json", exclude={"process"}),
+        request.model_dump(mode="json", include=set(SessionOptions.model_fields)),
     )
     if run.budget_credits is not None:
         await wallets.set_budget(connection, session_id, run.budget_credits)

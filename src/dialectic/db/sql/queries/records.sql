@@ -114,7 +114,7 @@ select exists (
 delete from dialectic_projects where id = $1
 
 -- name: insert_session
--- $12 is the request; its options have the names of their columns.
+-- $12: the options of the request; those that are stored have the names of their columns.
 insert into dialectic_sessions
   (tenant_id, id, project_id, user_id, process_template_id, wallet_id, selected_model_ids,
    lead_model_index, current_stage_slug, until_stage_slug, max_retries, is_autopilot,
