@@ -61,7 +61,7 @@ class CopyStep(enum.Enum):
 
     WRITE = "write"
     LEAVE = "leave"
-    WRITE_BESIDE = "write_beside"
+    WRITE_NEWER = "write_newer"
 
 
 def decide_copy(new: str, *, last: str | None, found: str | None) -> CopyStep:
@@ -70,7 +70,7 @@ def decide_copy(new: str, *, last: str | None, found: str | None) -> CopyStep:
         return CopyStep.WRITE if last is None else CopyStep.LEAVE
     if found == new or last == new:
         return CopyStep.LEAVE
-    return CopyStep.WRITE if found == last else CopyStep.WRITE_BESIDE
+    return CopyStep.WRITE if found == last else CopyStep.WRITE_NEWER
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class KeptFile:
     """A file that the user changed, and the newer version next to it, within the project."""
 
     path: str
-    beside: str
+    newer: str
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ class ProjectCopy:
     slug: str
     files: dict[str, str] = field(default_factory=dict)
     # The newer versions of files that the user changed.
-    beside: dict[str, str] = field(default_factory=dict)
+    newer: dict[str, str] = field(default_factory=dict)
     # The plan files that storage held as we wrote them: their bytes are not a person's.
     ours: set[str] = field(default_factory=set)
 
@@ -100,7 +100,7 @@ class ProjectCopy:
         with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
             manifest = json.loads((out / slug / MANIFEST_NAME).read_bytes())
             copy.files = {str(path): str(known) for path, known in manifest["files"].items()}
-            copy.beside = {str(path): str(known) for path, known in manifest["beside"].items()}
+            copy.newer = {str(path): str(known) for path, known in manifest["newer"].items()}
             copy.ours = set(map(str, manifest["ours"]))
         return copy
 
@@ -115,8 +115,8 @@ class ProjectCopy:
                 self.ours.discard(file.path)
                 if file.sha256 is not None and is_work_path(file.path):
                     self.ours.add(file.path)
-                if (beside := self._take(file.path, data)) is not None:
-                    kept.append(KeptFile(self._strip(file.path), self._strip(beside)))
+                if (newer := self._take(file.path, data)) is not None:
+                    kept.append(KeptFile(self._strip(file.path), self._strip(newer)))
             self._withdraw({file.path for file in files})
         finally:
             self._save()
@@ -124,28 +124,28 @@ class ProjectCopy:
 
     def _take(self, path: str, data: bytes) -> str | None:
         """Copy one file; return the path next to it if the user changed it."""
-        new, beside = hashlib.sha256(data).hexdigest(), None
+        new, newer = hashlib.sha256(data).hexdigest(), None
         step = decide_copy(new, last=self.files.get(path), found=_find_hash(self.out / path))
         # A user who put a file in the place of a folder does not want what was in it.
         with contextlib.suppress(NotADirectoryError, FileExistsError):
             if step is CopyStep.WRITE:
                 self._write(path, data)
-            elif step is CopyStep.WRITE_BESIDE:
-                beside = self._name_beside(path)
-                self._write(beside, data)
-                self.beside[beside] = new
+            elif step is CopyStep.WRITE_NEWER:
+                newer = self._name_newer(path)
+                self._write(newer, data)
+                self.newer[newer] = new
         self.files[path] = new
-        return beside
+        return newer
 
-    def _name_beside(self, path: str) -> str:
+    def _name_newer(self, path: str) -> str:
         """Name the newer version; an earlier one is replaced if the user has not changed it."""
         place, number = PurePosixPath(path), 1
         while True:
             mark = ".new" if number == 1 else f".new-{number}"
-            beside = str(place.with_name(f"{place.stem}{mark}{place.suffix}"))
-            found = _find_hash(self.out / beside)
-            if found is None or found == self.beside.get(beside):
-                return beside
+            newer = str(place.with_name(f"{place.stem}{mark}{place.suffix}"))
+            found = _find_hash(self.out / newer)
+            if found is None or found == self.newer.get(newer):
+                return newer
             number += 1
 
     def _withdraw(self, current: set[str]) -> None:
@@ -166,7 +166,7 @@ class ProjectCopy:
         manifest = {
             "about": "What was copied here last. Changed files are left alone.",
             "files": dict(sorted(self.files.items())),
-            "beside": dict(sorted(self.beside.items())),
+            "newer": dict(sorted(self.newer.items())),
             "ours": sorted(self.ours & self.files.keys()),
         }
         with contextlib.suppress(OSError):

@@ -192,11 +192,11 @@ async def _settle_once(engine: Engine, tenant_id: UUID, file: WaitingPlanFile) -
     match decision:
         case Settlement.WRITE | Settlement.DONE:
             if decision is Settlement.WRITE and not await _write(engine, key, file):
-                return await _write_beside(engine, tenant_id, file, was_changed=True)
+                return await _write_successor(engine, tenant_id, file, was_changed=True)
             mark = functools.partial(rows.mark_written, file=file)
             return None if await engine.db.transact(tenant_id, mark) else file.path
-        case Settlement.WRITE_BESIDE:
-            return await _write_beside(engine, tenant_id, file, was_changed=found is not None)
+        case Settlement.WRITE_SUCCESSOR:
+            return await _write_successor(engine, tenant_id, file, was_changed=found is not None)
         case Settlement.DELETE | Settlement.FORGET:
             if decision is Settlement.DELETE:
                 await engine.files.delete(key)
@@ -237,23 +237,23 @@ async def _write(engine: Engine, key: str, file: WaitingPlanFile) -> bool:
     return True
 
 
-async def _write_beside(
+async def _write_successor(
     engine: Engine, tenant_id: UUID, file: WaitingPlanFile, *, was_changed: bool
 ) -> str | None:
     slug = file.path.partition("/")[0]
     stored = await list_work_paths(engine, tenant_id, slug)
 
     async def move(connection: Connection) -> str | None:
-        beside = await rows.write_beside(connection, file, stored)
-        if beside is not None and file.session_id is not None:
+        successor = await rows.write_successor(connection, file, stored)
+        if successor is not None and file.session_id is not None:
             event = PlanFileKept(
                 session_id=file.session_id,
                 project_id=file.project_id,
                 kept_path=file.path,
-                new_path=beside,
+                new_path=successor,
                 reason="changed" if was_changed else "moved",
             )
             await record_event(connection, event)
-        return beside
+        return successor
 
     return await engine.db.transact(tenant_id, move)

@@ -55,10 +55,10 @@ def read_copy(out: Path) -> dict[str, str]:
     [
         (None, None, CopyStep.WRITE),
         (None, "new", CopyStep.LEAVE),
-        (None, "theirs", CopyStep.WRITE_BESIDE),
+        (None, "theirs", CopyStep.WRITE_NEWER),
         ("old", None, CopyStep.LEAVE),
         ("old", "old", CopyStep.WRITE),
-        ("old", "theirs", CopyStep.WRITE_BESIDE),
+        ("old", "theirs", CopyStep.WRITE_NEWER),
         ("new", "theirs", CopyStep.LEAVE),
         ("new", None, CopyStep.LEAVE),
     ],
@@ -193,7 +193,7 @@ def test_the_place_of_a_copy_is_remembered_and_can_be_changed(tmp_path: Path) ->
         assert find_copy(home, PROJECT) == out
 
 
-def test_a_home_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
+def test_an_unwritable_home_does_not_stop_a_command(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("a file")
     remember_copy(tmp_path / "home", PROJECT, tmp_path)
     assert find_copy(tmp_path / "home", PROJECT) is None

@@ -59,7 +59,10 @@ def describe_file(file: PlanFile) -> str:
 @click.argument("file")
 @with_backend
 async def show(backend: Backend, project: str, file: str) -> None:
-    """Print FILE (a name, or the beginning of one) of PROJECT's plan."""
+    """Print a file of PROJECT's plan.
+
+    FILE is a name, or the beginning of one.
+    """
     project_id = await backend.get_id(Kind.PROJECT, project)
     found = get_file(await backend.list_plan(project_id), file)
     data = await backend.read_file(project_id, found.path)
@@ -76,7 +79,10 @@ async def show(backend: Backend, project: str, file: str) -> None:
     help="Read the text from a file, `-` for stdin.",
 )
 def edit(project: str, file: str, source: Path | None) -> None:
-    """Replace FILE (a name, or the beginning of one) of PROJECT's plan with your own text."""
+    """Replace a file of PROJECT's plan with your text.
+
+    FILE is a name, or the beginning of one.
+    """
     text = read_text(None, source, what="text", has_argument=False)
 
     async def act(backend: Backend) -> ExitCode:
@@ -95,7 +101,10 @@ def edit(project: str, file: str, source: Path | None) -> None:
 @click.argument("status", type=click.Choice(list(STATUSES), case_sensitive=False))
 @with_backend
 async def move(backend: Backend, project: str, file: str, status: str) -> None:
-    """Move FILE (a name, or the beginning of one) of PROJECT's plan to STATUS."""
+    """Move a file of PROJECT's plan to another folder.
+
+    FILE is a name, or the beginning of one.
+    """
     project_id = await backend.get_id(Kind.PROJECT, project)
     found = get_file(await backend.list_plan(project_id), file)
     wanted = STATUSES[status.lower()]

@@ -234,7 +234,7 @@ async def update_copy(
     if kept:
         say(f"You have changed {count(len(kept), 'file')} of the copy. The new versions:")
         for one in kept:
-            say(f"  {place / slug / one.beside}")
+            say(f"  {place / slug / one.newer}")
     return place
 
 

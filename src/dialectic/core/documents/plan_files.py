@@ -45,7 +45,7 @@ class Settlement(enum.Enum):
 
     WRITE = "write"
     DONE = "done"  # storage has it already
-    WRITE_BESIDE = "write_beside"  # a person has changed, moved or deleted the earlier file
+    WRITE_SUCCESSOR = "write_successor"  # a person has changed, moved or deleted the earlier file
     DELETE = "delete"
     KEEP = "keep"  # withdrawn, but a person has changed it
     FORGET = "forget"  # withdrawn, and not there any more
@@ -65,7 +65,7 @@ def decide_settlement(
     if found == new:
         return Settlement.DONE
     is_ours = found in earlier if found is not None else not earlier
-    return Settlement.WRITE if is_ours else Settlement.WRITE_BESIDE
+    return Settlement.WRITE if is_ours else Settlement.WRITE_SUCCESSOR
 
 
 def is_work_path(path: str) -> bool:
@@ -84,13 +84,13 @@ def strip_project(path: str) -> str:
     return path.partition("/")[2]
 
 
-def name_beside(path: str, taken: Container[str]) -> str:
+def name_successor(path: str, taken: Container[str]) -> str:
     """Name the newer version of a file whose place is not ours any more: `name-v2.md`."""
     place = PurePosixPath(path)
     stem, number = _VERSION.sub("", place.stem), 2
-    while (beside := str(place.with_name(f"{stem}-v{number}{place.suffix}"))) in taken:
+    while (successor := str(place.with_name(f"{stem}-v{number}{place.suffix}"))) in taken:
         number += 1
-    return beside
+    return successor
 
 
 def name_first(path: str, notes: Iterable[str]) -> str:

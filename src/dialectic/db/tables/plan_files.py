@@ -14,8 +14,8 @@ from uuid import UUID
 from dialectic.core.documents.plan_files import (
     PLAN_ITEM,
     REPLACES,
-    name_beside,
     name_first,
+    name_successor,
     strip_project,
 )
 from dialectic.db.pool import Connection
@@ -67,7 +67,7 @@ async def put_plan(
 ) -> None:
     """Make these files the plan of their session, in place of an earlier version.
 
-    Nothing changes if the plan of a later iteration exists, or if there are no files.
+    Nothing changes without files, or if the plan of a later iteration exists.
     """
     session_id = next((item.session_id for item in new if item.session_id is not None), None)
     if session_id is None:
@@ -130,7 +130,7 @@ async def forget(connection: Connection, file: WaitingPlanFile, *, by_person: bo
     await connection.execute(statement, file.path)
 
 
-async def write_beside(
+async def write_successor(
     connection: Connection, file: WaitingPlanFile, stored: Sequence[str]
 ) -> str | None:
     """Give a waiting file another name, next to the one that is a person's now; return it.
@@ -139,15 +139,15 @@ async def write_beside(
     """
     slug = file.path.partition("/")[0]
     rows = await connection.fetch(SQL["list_taken_plan_paths"], f"{slug}/")
-    beside = name_beside(file.path, {*stored, *(row["path"] for row in rows)})
+    successor = name_successor(file.path, {*stored, *(row["path"] for row in rows)})
     first = f"{REPLACES}{name_first(file.path, file.notes)}"
     notes = file.notes if first in file.notes else (*file.notes, first)
     moved = await connection.fetchval(
-        SQL["write_plan_file_beside"],
+        SQL["write_plan_successor"],
         file.path,
-        beside,
-        derive_resource_id(file.project_id, beside),
+        successor,
+        derive_resource_id(file.project_id, successor),
         file.sha256,
         list(notes),
     )
-    return None if moved is None else beside
+    return None if moved is None else successor

@@ -9,9 +9,9 @@ from dialectic.core.documents.plan_files import (
     Settlement,
     decide_settlement,
     is_work_path,
-    name_beside,
     name_entries,
     name_first,
+    name_successor,
 )
 from dialectic.core.transfer.bundle_format import check_names
 from tests.cases import each_case
@@ -25,9 +25,9 @@ hashes = st.sampled_from(["a", "b", "c"])
         (None, [], False, Settlement.WRITE),
         ("new", [], False, Settlement.DONE),
         ("old", ["old"], False, Settlement.WRITE),
-        ("ticked", ["old"], False, Settlement.WRITE_BESIDE),
-        ("theirs", [], False, Settlement.WRITE_BESIDE),
-        (None, ["old"], False, Settlement.WRITE_BESIDE),
+        ("ticked", ["old"], False, Settlement.WRITE_SUCCESSOR),
+        ("theirs", [], False, Settlement.WRITE_SUCCESSOR),
+        (None, ["old"], False, Settlement.WRITE_SUCCESSOR),
         ("new", [], True, Settlement.DELETE),
         ("old", ["old"], True, Settlement.DELETE),
         ("ticked", ["old"], True, Settlement.KEEP),
@@ -47,7 +47,7 @@ def test_bytes_that_we_did_not_write_are_never_touched(
 ) -> None:
     made = decide_settlement(found, new=new, earlier=earlier, is_withdrawn=is_withdrawn)
     if found is not None and found not in (new, *earlier):
-        assert made in (Settlement.WRITE_BESIDE, Settlement.KEEP)
+        assert made in (Settlement.WRITE_SUCCESSOR, Settlement.KEEP)
 
 
 @each_case(
@@ -66,9 +66,9 @@ def test_the_work_folders_are_directly_in_the_project(path: str, is_work: bool) 
 
 def test_a_new_version_has_the_next_free_number() -> None:
     taken = {"hall/Pending/01-dig-v2.md"}
-    assert name_beside("hall/Pending/01-dig.md", set()) == "hall/Pending/01-dig-v2.md"
-    assert name_beside("hall/Pending/01-dig.md", taken) == "hall/Pending/01-dig-v3.md"
-    assert name_beside("hall/Pending/01-dig-v2.md", taken) == "hall/Pending/01-dig-v3.md"
+    assert name_successor("hall/Pending/01-dig.md", set()) == "hall/Pending/01-dig-v2.md"
+    assert name_successor("hall/Pending/01-dig.md", taken) == "hall/Pending/01-dig-v3.md"
+    assert name_successor("hall/Pending/01-dig-v2.md", taken) == "hall/Pending/01-dig-v3.md"
 
 
 def test_every_version_knows_the_name_of_the_first() -> None:

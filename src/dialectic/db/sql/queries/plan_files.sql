@@ -79,7 +79,7 @@ where path = $1 and content is not null and is_withdrawn
 -- name: list_taken_plan_paths
 select path from dialectic_files where starts_with(path, $1)
 
--- name: write_plan_file_beside
+-- name: write_plan_successor
 -- The old place stays in mind with what we wrote there: whatever it holds now is a person's.
 with moved as (
   update dialectic_files f
@@ -89,7 +89,7 @@ with moved as (
   where f.path = $1 and f.sha256 = $4 and f.content is not null and not f.is_withdrawn
     and old.tenant_id = f.tenant_id and old.path = f.path
   returning f.tenant_id, f.project_id, f.mime_type, f.size_bytes, $4::text as sha256, old.content
-), beside as (
+), successor as (
   insert into dialectic_files
     (tenant_id, path, project_id, mime_type, size_bytes, sha256, content)
   select tenant_id, $2, project_id, mime_type, size_bytes, sha256, content from moved
@@ -97,6 +97,6 @@ with moved as (
 )
 update dialectic_project_resources r
 set id = $3, storage_path = $2, notes = $5::text[]
-from beside b
+from successor b
 where r.tenant_id = b.tenant_id and r.storage_path = $1
 returning r.id
