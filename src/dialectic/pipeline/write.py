@@ -8,11 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 from uuid import UUID
 
-from dialectic.core.documents.artifacts import extract_documents, list_sections, raise_headings
+from dialectic.core.documents.artifacts import (
+    Cut,
+    extract_documents,
+    find_top_level,
+    list_sections,
+    raise_headings,
+)
 from dialectic.core.documents.file_paths import (
     ChunkFile,
     ContributionFile,
@@ -27,9 +33,10 @@ from dialectic.core.documents.file_paths import (
 )
 from dialectic.core.documents.front_matter import render_document
 from dialectic.core.documents.prompts import Manifest
+from dialectic.core.documents.shortcomings import MISSING
 from dialectic.core.documents.stitching import Chunk, sum_usage
 from dialectic.core.job import ExecutePayload, Job, derive_chunk_id, derive_contribution_id
-from dialectic.core.models.messages import Request
+from dialectic.core.models.messages import FinishReason, Request
 from dialectic.core.process.definition import ExpectedDocument
 from dialectic.core.slug import slugify_name
 from dialectic.db.tables.contributions import NewChunk, NewContribution
@@ -42,6 +49,8 @@ from dialectic.pipeline.interpret import Continue, Finish
 FieldValue: TypeAlias = str | int | bool | list[str] | None
 
 REPAIRED = "repaired"
+# How an answer ends that has a text.
+TEXT_REASONS = frozenset({FinishReason.STOP, FinishReason.LENGTH})
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +82,15 @@ def write(
     if answer is not None:
         is_whole = isinstance(outcome, Finish) and not said
         raw = build_raw(material, answer, turn=None if is_whole else len(said))
-        said.append(build_said(material, answer, raw.path, manifest, is_whole=is_whole))
         files.append(raw)
-        if not is_whole:
-            chunk = build_chunk(job, material, said[-1])
-            files.append(chunk.file)
+        # A refused request for missing sections has a record, but it is not a part of the document.
+        if answer.reply.finish_reason in TEXT_REASONS:
+            asks = outcome.flags if isinstance(outcome, Continue) else ()
+            new = build_said(material, answer, raw.path, manifest, is_whole=is_whole)
+            said.append(replace(new, flags=(*new.flags, *asks)))
+            if not is_whole:
+                chunk = build_chunk(job, material, said[-1])
+                files.append(chunk.file)
     if isinstance(outcome, Continue):
         return Written(chunk, None, tuple(files))
     is_complete = not outcome.is_incomplete
@@ -86,12 +99,12 @@ def write(
         *outcome.flags,
         *(flag for turn in said for flag in turn.flags),
         *([REPAIRED] if cut.is_repaired else []),
-        *(f"missing:{key}" for key in cut.missing),
+        *(f"{MISSING}{key}" for key in cut.missing),
     ]
     flags = tuple(dict.fromkeys(noted))
     document = build_document(job, material, said, outcome, flags)
     contribution = build_contribution(job, material, document, said, outcome, flags)
-    resources = build_resources(job, material, contribution.id, cut.found)
+    resources = build_resources(job, material, contribution.id, cut)
     return Written(chunk, contribution, (document, *files), tuple(resources))
 
 
@@ -267,16 +280,16 @@ def _describe_request(request: Request) -> dict[str, object]:
 
 
 def build_resources(
-    job: Job, material: Material, contribution_id: UUID, found: dict[str, str]
+    job: Job, material: Material, contribution_id: UUID, cut: Cut
 ) -> Iterator[NewResource]:
     """Build the documents extracted from an answer, and the lead model's files in Pending/."""
     filed = 0
     for expected in material.expected:
-        if expected.key not in found:
+        if expected.key not in cut.found:
             continue
         yield build_stage_document(
             expected,
-            found[expected.key],
+            cut,
             folder=material.folder,
             name=material.name,
             session_id=job.session_id,
@@ -286,7 +299,7 @@ def build_resources(
         if expected.fills_pending and material.is_lead and material.payload.edition == 1:
             items = list(
                 build_work_items(
-                    expected, found[expected.key], material, contribution_id, after=filed
+                    expected, cut.found[expected.key], material, contribution_id, after=filed
                 )
             )
             filed += len(items)
@@ -295,7 +308,7 @@ def build_resources(
 
 def build_stage_document(
     expected: ExpectedDocument,
-    body: str,
+    cut: Cut,
     *,
     folder: StageFolder,
     name: ContributionName,
@@ -313,7 +326,9 @@ def build_stage_document(
         "contribution_id": str(contribution_id),
     }
     # The title replaces the section's own heading, so raise the headings below it.
-    body = body if expected.heading is None else raise_headings(body, _count_marks(expected) - 1)
+    body = cut.found[expected.key]
+    if (level := cut.levels.get(expected.key)) is not None:
+        body = raise_headings(body, level - 1)
     return NewResource(
         resource_type="document",
         path=build_path(StageDocument(folder, name, expected.key)),
@@ -334,13 +349,13 @@ def build_work_items(
     *,
     after: int,
 ) -> Iterator[NewResource]:
-    """Build the files of the agreed plan: one for each section below the document's heading.
+    """Build the files of the agreed plan: one for each section of the document.
 
     File names are unique in the project: numbers continue across all documents of an answer, and a
     prefix names the session and the iteration.
     """
     folder = material.folder
-    level = _count_marks(expected) + 1
+    level = find_top_level(body) or 1
     sections = list_sections(body, level) or [(expected.title, body)]
     prefix = "" if material.is_first_session else f"session-{folder.session}-"
     prefix += f"iteration-{folder.iteration}-" if folder.iteration > 1 else ""
@@ -353,8 +368,3 @@ def build_work_items(
             source_contribution_id=contribution_id,
             document_key=expected.key,
         )
-
-
-def _count_marks(expected: ExpectedDocument) -> int:
-    """Return the level of the heading that contains a document in its answer."""
-    return len((expected.heading or "##").split(" ")[0])

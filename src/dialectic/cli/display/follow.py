@@ -22,11 +22,13 @@ from dialectic.cli.terminal import count, say
 from dialectic.contract.events import (
     ContributionContinued,
     ContributionReceived,
+    DocumentLacking,
     Event,
     EventError,
     JobFailed,
     JobPaused,
     JobRetrying,
+    PlanTakenOver,
     ReceivedContribution,
     SavedChunk,
     SessionCancelled,
@@ -35,6 +37,7 @@ from dialectic.contract.events import (
     StageEnded,
 )
 from dialectic.contract.sessions import SessionDetail
+from dialectic.core.documents.shortcomings import name_documents
 from dialectic.core.job import ENDED, WAITING, JobStatus
 from dialectic.core.session_state import Phase
 from dialectic.errors import ExitCode
@@ -93,6 +96,15 @@ FUNDS_REASONS = frozenset({"insufficient_funds", "spend_needs_approval"})
 JOB_PAUSED = "job paused"
 
 
+# Why another turn of an answer is due.
+REASONS = {
+    "cut_off": "was cut off and continues",
+    "repeated_turn": "repeated itself and is asked to continue",
+    "sections_requested": "is asked for missing sections",
+    "rewrite_requested": "repeated an input and is asked to write its own document",
+}
+
+
 class Display(Protocol):
     """Shows events to a user or a program."""
 
@@ -127,8 +139,19 @@ def describe_event(event: Event) -> str | None:
             line = f"{row.stage}: {who} wrote {row.size_bytes:,} bytes{cut}: {name_file(row)}"
         case ContributionContinued(chunk=chunk) as data:
             line = (
-                f"{data.stage_slug}: {chunk.model_name} was cut off and continues, turn "
-                f"{data.continuation_number}: {name_file(chunk)}"
+                f"{data.stage_slug}: {chunk.model_name} {describe_reason(data.reason)}, "
+                f"turn {data.continuation_number}: {name_file(chunk)}"
+            )
+        case DocumentLacking() as data if not data.missing and not data.is_copy:
+            return None  # the line of the contribution says that it is incomplete
+        case DocumentLacking() as data:
+            lacks = [f"lacks {name_documents(data.missing)}"] if data.missing else []
+            lacks += ["repeats an input"] if data.is_copy else []
+            line = f"{data.stage_slug}: warning: {data.model_name} {' and '.join(lacks)}"
+        case PlanTakenOver() as data:
+            line = (
+                f"{data.stage_slug}: warning: the lead wrote no checklist; Pending/ has that of "
+                f"{data.model_name}"
             )
         case StageAdvanced() as data:
             line = f"{data.stage_slug}: {data.message}"
@@ -145,6 +168,11 @@ def describe_event(event: Event) -> str | None:
         case _:
             return None
     return f"  {line}"
+
+
+def describe_reason(reason: str) -> str:
+    """Describe why another turn is due; a newer server may have other reasons."""
+    return REASONS.get(reason, "is asked for more")
 
 
 def name_file(row: ReceivedContribution | SavedChunk) -> str:
