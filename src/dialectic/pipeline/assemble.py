@@ -20,7 +20,7 @@ from dialectic.core.documents.echoes import TAIL_LABEL
 from dialectic.core.documents.file_paths import SeedPrompt, build_path
 from dialectic.core.documents.prompts import build_block, render_template
 from dialectic.core.documents.stitching import describe_end
-from dialectic.core.documents.turns import REPEATED, Ask, find_asked
+from dialectic.core.documents.turns import REPEATED, Ask, read_asked
 from dialectic.core.models.messages import Message, Request, Role
 from dialectic.core.models.model import ModelCard
 from dialectic.core.process.definition import Stage
@@ -228,7 +228,7 @@ def _list_requests(material: Material) -> dict[int, str | None]:
     headings = {document.key: document.heading for document in material.expected}
     requests: dict[int, str | None] = {}
     for place, chunk in enumerate(material.chunks):
-        ask, named = find_asked(chunk)
+        ask, named = read_asked(chunk)
         if REPEATED in chunk.flags and not chunk.text.strip():
             requests[place] = None
         elif ask is not Ask.TEXT and material.repair is not None:

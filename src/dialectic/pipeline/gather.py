@@ -18,7 +18,7 @@ from dialectic.core.documents.file_paths import (
 )
 from dialectic.core.documents.prompts import Entry, build_label, order_for_reader, tell_apart
 from dialectic.core.documents.stitching import Chunk
-from dialectic.core.documents.turns import Ask, find_ask, list_base
+from dialectic.core.documents.turns import Ask, list_base, read_ask
 from dialectic.core.job import ExecutePayload, Job, PlanPayload, TurnPayload
 from dialectic.core.process.definition import (
     Compressor,
@@ -133,7 +133,7 @@ class Material:
     @property
     def ask(self) -> Ask:
         """What this turn is asked for."""
-        return find_ask(self.chunks)
+        return read_ask(self.chunks)
 
 
 def gather(context: JobContext, job: Job, payload: PlanPayload | ExecutePayload) -> Material:

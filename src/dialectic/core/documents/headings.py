@@ -104,7 +104,7 @@ def find_headings(text: str) -> Iterator[Heading]:
             fence = _follow_fence(fence, mark[1] or mark[2], line)
         elif fence:
             continue
-        elif begun := _find_begun(line, begin, closings):
+        elif begun := _read_begun(line, begin, closings):
             block = begun
         elif (found := _read_line(line, begin, start)) is not None:
             is_above_free = True  # a heading may stand directly above an underlined one
@@ -125,8 +125,8 @@ def _find_closings(text: str) -> dict[str, int]:
     return {found[1]: found.start() for found in _END.finditer(text)} if "<<<END" in text else {}
 
 
-def _find_begun(line: str, start: int, closings: Mapping[str, int]) -> str:
-    """Find the mark of a block that begins in a line and is closed later."""
+def _read_begun(line: str, start: int, closings: Mapping[str, int]) -> str:
+    """Read the mark of a block that begins in a line and is closed later; empty if none does."""
     found = _BEGIN.search(line) if closings and line.lstrip().startswith("<<<") else None
     return found[1] if found is not None and closings.get(found[1], -1) > start else ""
 

@@ -35,8 +35,8 @@ class Ask(enum.Enum):
     REWRITE = "rewrite"
 
 
-def find_asked(chunk: Chunk) -> tuple[Ask, tuple[str, ...]]:
-    """Find what was asked for after a turn: sections by key, a rewrite by the copied label."""
+def read_asked(chunk: Chunk) -> tuple[Ask, tuple[str, ...]]:
+    """Read what was asked for after a turn: sections by key, a rewrite by the copied label."""
     for mark, ask in ((SECTIONS, Ask.SECTIONS), (REWRITE, Ask.REWRITE)):
         if named := tuple(f.removeprefix(mark) for f in chunk.flags if f.startswith(mark)):
             return ask, named
@@ -47,7 +47,7 @@ def name_reason(chunk: Chunk) -> str:
     """Name why another turn follows one, for programs."""
     if REPEATED in chunk.flags:
         return REPEATED
-    match find_asked(chunk)[0]:
+    match read_asked(chunk)[0]:
         case Ask.SECTIONS:
             return SECTIONS.rstrip(":")
         case Ask.REWRITE:
@@ -56,14 +56,14 @@ def name_reason(chunk: Chunk) -> str:
             return CUT_OFF
 
 
-def find_ask(chunks: Sequence[Chunk]) -> Ask:
-    """Find what the turn after these is asked for."""
-    return find_asked(chunks[-1])[0] if chunks else Ask.TEXT
+def read_ask(chunks: Sequence[Chunk]) -> Ask:
+    """Read what the turn after these is asked for."""
+    return read_asked(chunks[-1])[0] if chunks else Ask.TEXT
 
 
 def has_repair(chunks: Sequence[Chunk]) -> bool:
     """Tell whether something was asked for again."""
-    return any(find_asked(chunk)[0] is not Ask.TEXT for chunk in chunks)
+    return any(read_asked(chunk)[0] is not Ask.TEXT for chunk in chunks)
 
 
 def list_base(chunks: Sequence[Chunk]) -> list[Chunk]:
@@ -72,14 +72,14 @@ def list_base(chunks: Sequence[Chunk]) -> list[Chunk]:
     for chunk in chunks:
         if REPEATED not in chunk.flags:
             base.append(chunk)
-        if find_asked(chunk)[0] is Ask.REWRITE:
+        if read_asked(chunk)[0] is Ask.REWRITE:
             base.clear()
     return base
 
 
 def list_copied(chunks: Sequence[Chunk]) -> list[Chunk]:
     """List the turns of the copy in place of which the document was asked for."""
-    asked = [find_asked(chunk)[0] for chunk in chunks]
+    asked = [read_asked(chunk)[0] for chunk in chunks]
     return list(chunks[: asked.index(Ask.REWRITE) + 1]) if Ask.REWRITE in asked else []
 
 
