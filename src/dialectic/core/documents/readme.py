@@ -93,7 +93,7 @@ def _list_warnings(rows: ProjectRows, session: SessionRow) -> list[str]:
     ]
     promised = _list_promised(rows, session)
     plans = [
-        _find_plan(rows, session, run.stage_slug, documents)
+        _build_plan(rows, session, run.stage_slug, documents)
         for run in runs
         if run.iteration_number == number
         and run.status == "complete"
@@ -121,7 +121,7 @@ def _list_documents(stage: Json) -> list[Json]:
     return documents
 
 
-def _find_plan(
+def _build_plan(
     rows: ProjectRows, session: SessionRow, stage: str, documents: Sequence[ContributionRow]
 ) -> _Plan:
     sources = {
