@@ -77,7 +77,7 @@ Moment: TypeAlias = Annotated[datetime, PlainSerializer(datetime.isoformat, when
 class EventPart(BaseModel):
     """A part of an event; clients keep fields that they do not know."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
 
 class SessionEvent(EventPart):
