@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from dialectic.core.documents.file_paths import ContributionName, StageFolder
+from dialectic.core.documents.headings import list_clashes
 from dialectic.core.documents.prompts import list_variables
 from dialectic.core.job import COMBINED
 from dialectic.core.process.definition import (
@@ -38,6 +39,9 @@ from dialectic.errors import InvalidProcess, UsageError
 
 # The variables of every prompt.
 VARIABLES = frozenset({"domain", "request", "context", "feedback", "inputs", "listing", "guidance"})
+
+# The variables of the prompt that asks for missing sections, or for a document in place of a copy.
+REPAIR_VARIABLES = frozenset({"sections", "copied"})
 
 # How many kinds of contribution a strategy reads; None for any number.
 KINDS_READ = {
@@ -135,7 +139,8 @@ def _name_entry(node: Any, index: int) -> str:
 
 def _list_prompts(file: ProcessFile) -> set[str]:
     names = {name for s in file.stages for name in (s.system_prompt_name, s.prompt_template_name)}
-    return names | {step.prompt_template_name for s in file.stages for step in s.steps}
+    names |= {step.prompt_template_name for s in file.stages for step in s.steps}
+    return names | ({file.repair_prompt_name} if file.repair_prompt_name else set())
 
 
 def _find_double(names: Iterable[str]) -> str | None:
@@ -164,6 +169,10 @@ def _list_errors(file: ProcessFile, prompts: Mapping[str, str]) -> Iterator[str]
             )
             yield from _list_step_errors(inner, step)
             yield from list_sample_errors(inner, step)
+    if (repair := file.repair_prompt_name) is not None:
+        yield from _list_template_errors(
+            "`repair_prompt_name`", repair, prompts, needed=("sections",), known=REPAIR_VARIABLES
+        )
     yield from list_shrink_errors(file)
 
 
@@ -194,7 +203,12 @@ def _list_prompt_errors(where: str, stage: Stage, prompts: Mapping[str, str]) ->
 
 
 def _list_template_errors(
-    where: str, name: str, prompts: Mapping[str, str], *, needed: Sequence[str] = ()
+    where: str,
+    name: str,
+    prompts: Mapping[str, str],
+    *,
+    needed: Sequence[str] = (),
+    known: frozenset[str] = VARIABLES,
 ) -> Iterator[str]:
     if name not in prompts:
         yield f"{where} is {name!r}, but prompts/{name}.md does not exist next to the process file."
@@ -204,9 +218,9 @@ def _list_template_errors(
     except InvalidProcess as error:
         yield f"{where}: prompts/{name}.md: {error.message}"
         return
-    if unknown := sorted(found - VARIABLES):
-        known = ", ".join(sorted(VARIABLES))
-        yield f"{where}: prompts/{name}.md uses unknown variable {unknown[0]!r}. Known: {known}."
+    if unknown := sorted(found - known):
+        names = ", ".join(sorted(known))
+        yield f"{where}: prompts/{name}.md uses unknown variable {unknown[0]!r}. Known: {names}."
     if lost := [variable for variable in needed if variable not in found]:
         yield (
             f"{where}: prompts/{name}.md never uses {lost[0]!r}, so the model would not see it; "
@@ -249,8 +263,11 @@ def _list_document_errors(where: str, documents: Sequence[ExpectedDocument]) -> 
             yield f"{field} {document.key!r}: give either `heading` or `json_key`."
     if double := _find_double(document.key for document in documents):
         yield f"{field}: two documents have the `key` {double!r}; rename one."
-    if double := _find_double(d.heading.casefold() for d in documents if d.heading is not None):
-        yield f"{field}: two documents have the `heading` {double!r}; change one."
+    for document in documents:
+        if document.synonyms and document.heading is None:
+            yield f"{field} {document.key!r}: `synonyms` are for a `heading`; remove them."
+    for clash in list_clashes(documents):
+        yield f"{field}: two documents have the title or synonym {clash!r}; change one."
     if double := _find_double(d.json_key for d in documents if d.json_key is not None):
         yield f"{field}: two documents have the `json_key` {double!r}; change one."
 

@@ -14,7 +14,7 @@ import functools
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
@@ -28,6 +28,7 @@ FEEDBACK = "feedback"
 STAGES_MAX = 20
 STEPS_MAX = 20
 SHRINK_MAX = 20
+SYNONYMS_MAX = 20
 EXPECTED_TOKENS_MAX = 1_000_000
 
 # The pattern of each kind of name, and its description. Names that become parts of file names
@@ -128,6 +129,10 @@ class ExpectedDocument(_Part):
     key: str = Field(pattern=DOCUMENT_KEY, max_length=40)
     title: str = Field(min_length=1)
     heading: str | None = Field(default=None, pattern=HEADING)
+    # Other titles that models give to this section.
+    synonyms: tuple[Annotated[str, Field(pattern=ONE_LINE, max_length=80)], ...] = Field(
+        default=(), max_length=SYNONYMS_MAX
+    )
     json_key: str | None = Field(default=None, min_length=1)
     # For the lead model: each subsection becomes a file of the agreed plan, in Pending/.
     fills_pending: StrictBool = False
@@ -245,6 +250,9 @@ class ProcessFile(_Part):
     title: str = Field(min_length=1)
     description: str = ""
     starting_stage: str
+    # The prompt that asks once for missing sections, or for a document in place of a copy. Without
+    # it nothing is asked for again.
+    repair_prompt_name: str | None = None
     domains: tuple[str, ...] = Field(default=("General",), min_length=1)
     stages: tuple[Stage, ...] = Field(min_length=1, max_length=STAGES_MAX)
     transitions: tuple[Transition, ...] = ()
