@@ -448,6 +448,7 @@ async def begin_later_stage(job_table: JobTable) -> None:
             False,
             2,
             "waiting",
+            [1, 2],
         )
     )
 

@@ -135,7 +135,9 @@ class Installation:
     async def _read_events(self, session_id: UUID) -> list[Row]:
         """All events of a session; each has the fields of its type and no others."""
         events = await self.fetch(
-            "select type, data from notifications where session_id = $1 order by id", session_id
+            "select type, data from notifications where session_id = $1 and is_internal_event"
+            " order by id",
+            session_id,
         )
         for event in events:
             check_stored(event["type"], event["data"])

@@ -16,6 +16,11 @@ KEPT = "dialectic.server"
 REMOTE = "dialectic.is_remote"
 
 
+strict_option = click.option(
+    "--strict", is_flag=True, help="Exit with 1 if the finished session lacks anything."
+)
+
+
 def keep_server_option(context: click.Context, _parameter: object, url: str | None) -> None:
     """Store the server option, before or after the command."""
     if url is not None:

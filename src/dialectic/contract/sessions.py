@@ -70,6 +70,11 @@ class SessionOptions(RequestBody):
     continue_until_complete: bool = Field(
         default=True, strict=True, description="Whether truncated answers are continued."
     )
+    wait_for_all: bool = Field(
+        default=False,
+        strict=True,
+        description="Whether a stage fails when any seat fails, although the process could go on.",
+    )
     max_output_tokens: OutputTokens | None = None
     budget: DollarsInput | None = None
     shrink: int = Field(
@@ -99,14 +104,34 @@ class RunRequest(ProjectRequest, SessionOptions):
 class SessionChange(RequestBody):
     """The fields of a session to change; absent fields stay as they are."""
 
-    models: Models | None = Field(default=None, description="Only before the first stage begins.")
+    models: Models | None = Field(
+        default=None,
+        description="The models of the stages to come; only while no stage runs.",
+    )
     budget: DollarsInput | None = Field(default=None, description="US dollars; null for no limit.")
     continue_until_complete: bool | None = Field(default=None, strict=True)
+    wait_for_all: bool | None = Field(default=None, strict=True)
     max_output_tokens: OutputTokens | None = Field(default=None, description="Null for no cap.")
 
     def is_taken_away(self, name: str) -> bool:
         """Tell whether the client set a limit to null, rather than omitting it."""
         return name in self.model_fields_set and getattr(self, name) is None
+
+
+class SeatRequest(RequestBody):
+    """Gives a seat another model."""
+
+    model: ModelName
+
+
+class Seat(ResponseBody):
+    """One entry of a session's models; the same model may have several seats."""
+
+    seat: int = Field(description="Its number, from 1; a seat keeps it for the whole session.")
+    model: str
+    angle: str | None = Field(description="What it argues for, if the process says so.")
+    is_lead: bool
+    has_left: bool = Field(description="It was dropped, or it failed and the others go on.")
 
 
 class StageProgress(ResponseBody):
@@ -119,6 +144,8 @@ class StageProgress(ResponseBody):
         description="The number of documents planned."
     )
     finished: Annotated[int, Column("finished_units")]
+    seats: list[int] = Field(description="The seats that take part.")
+    lost_seats: list[int] = Field(description="Those of them without which it goes on.")
     started_at: datetime | None
     completed_at: datetime | None
 
@@ -144,12 +171,16 @@ class SessionSummary(ResponseBody):
 class Session(SessionSummary):
     """A session."""
 
-    models: Annotated[list[str], Column("model_names")]
+    models: Annotated[list[str], Column("model_names")] = Field(
+        description="The models of all seats, by number, those that left included."
+    )
+    seats: list[Seat]
     lead: str
     process: Annotated[str, Column("process_name")]
     until: Annotated[str, Column("until_stage_slug")]
     is_autopilot: bool
     continue_until_complete: bool
+    wait_for_all: bool
     max_output_tokens: int | None
     budget: Annotated[Dollars | None, Column("budget_credits")]
     spent: Annotated[Dollars, Column("spent_credits")]
@@ -254,9 +285,11 @@ class SessionRecord(ResponseBody):
     iteration_count: int
     selected_model_ids: list[UUID]
     model_names: list[str]
+    dropped_seats: list[int]
     lead_model_index: int
     is_autopilot: bool
     continue_until_complete: bool
+    wait_for_all: bool
     max_output_tokens: int | None
     max_retries: int
     process_template_id: UUID
@@ -281,6 +314,8 @@ class StageRecord(ResponseBody):
     status: str
     planned_units: int
     finished_units: int
+    seats: list[int]
+    lost_seats: list[int]
     started_at: datetime | None
     completed_at: datetime | None
 

@@ -221,6 +221,8 @@ def build_document(
         "stage": material.folder.stage,
         "iteration": job.iteration_number,
         "model": material.payload.model_name,
+        **({"seat": material.payload.model_index} if material.payload.seat_name else {}),
+        **({"angle": material.words.seat} if material.words.seat else {}),
         **({"target_contribution_id": str(about)} if about else {}),
         **({"source_group": str(material.source_group)} if material.source_group else {}),
         **({"turns": len(said)} if len(said) > 1 else {}),
@@ -258,6 +260,7 @@ def _describe_request(request: Request) -> dict[str, object]:
     return {
         "model": request.model,
         "max_output_tokens": request.max_output_tokens,
+        **({} if request.temperature is None else {"temperature": request.temperature}),
         "system": request.system,
         "messages": [{"role": m.role.value, "content": m.content} for m in request.messages],
     }

@@ -14,7 +14,7 @@ from dialectic.cli.backend import Backend, open_backend
 from dialectic.cli.display.quote import check_funds, is_wanted, show_quote
 from dialectic.cli.display.results import prepare_out, telling_unstarted, work_and_follow
 from dialectic.cli.input import read_prompt, read_resource
-from dialectic.cli.options import name_command
+from dialectic.cli.options import name_command, strict_option
 from dialectic.cli.terminal import count, echo_json, load_settings, run_async, say
 from dialectic.contract.sessions import RunQuote, RunRequest
 from dialectic.core.documents.file_paths import ResourceKind
@@ -39,6 +39,7 @@ class RunOptions:
     detach: bool
     as_json: bool
     yes: bool
+    strict: bool
 
 
 @click.command()
@@ -119,6 +120,10 @@ class RunOptions:
 @click.option("--detach", is_flag=True, help="Start the session, print its id and exit.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event on stdout.")
 @click.option("--yes", is_flag=True, help="Answer yes to every question.")
+@click.option(
+    "--wait-for-all", is_flag=True, help="Stop if a model fails, even if the others could go on."
+)
+@strict_option
 def run(
     prompt: str | None,
     file: Path | None,
@@ -132,6 +137,7 @@ def run(
     detach: bool,
     as_json: bool,
     yes: bool,
+    strict: bool,
     **options: Any,
 ) -> None:
     """Let several models argue about PROMPT (or `-` for standard input)."""
@@ -154,6 +160,7 @@ def run(
         detach=detach,
         as_json=as_json,
         yes=yes,
+        strict=strict,
     )
     if not dry_run:
         prepare_out(out, detach=detach)
@@ -196,7 +203,12 @@ async def _follow(
     as_json = run_options.as_json
     if not run_options.detach:
         return await work_and_follow(
-            backend, session_id, as_json=as_json, out=run_options.out, quote=quoted.lines
+            backend,
+            session_id,
+            as_json=as_json,
+            out=run_options.out,
+            quote=quoted.lines,
+            strict=run_options.strict,
         )
     if as_json:
         echo_json({"session_id": session_id})

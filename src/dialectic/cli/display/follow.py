@@ -29,6 +29,7 @@ from dialectic.contract.events import (
     JobRetrying,
     ReceivedContribution,
     SavedChunk,
+    SeatChanged,
     SessionCancelled,
     SessionPaused,
     StageAdvanced,
@@ -36,6 +37,7 @@ from dialectic.contract.events import (
 )
 from dialectic.contract.sessions import SessionDetail
 from dialectic.core.job import ENDED, WAITING, JobStatus
+from dialectic.core.seats import describe_seat
 from dialectic.core.session_state import Phase
 from dialectic.errors import ExitCode
 
@@ -140,11 +142,24 @@ def describe_event(event: Event) -> str | None:
         case JobRetrying() | JobFailed() | JobPaused() as data:
             word = data.type.rsplit("_", 1)[-1]
             line = f"{data.stage_slug}: {word}: {mark(_shorten(data.error), data.error.code)}"
+            if isinstance(data, JobRetrying) and data.retry_in_s is not None:
+                line += f", next try in {data.retry_in_s:.0f} s"
+        case SeatChanged() as data:
+            line = f"{data.stage_slug}: {describe_change(data)}"
         case SessionPaused() | SessionCancelled() as data:
             line = data.type.replace("_", " ")
         case _:
             return None
     return f"  {line}"
+
+
+def describe_change(data: SeatChanged) -> str:
+    """Describe a seat that left, or that has another model."""
+    who = describe_seat(data.seat, data.model_name)
+    rest = f"the session goes on with {count(data.remaining, 'seat')}"
+    if data.error is not None:
+        return f"warning: {who} failed; {rest}: {mark(data.error.message, data.error.code)}"
+    return f"{who} is new" if data.change == "replaced" else f"{who} was {data.change}; {rest}"
 
 
 def name_file(row: ReceivedContribution | SavedChunk) -> str:

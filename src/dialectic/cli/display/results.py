@@ -25,6 +25,7 @@ from dialectic.cli.options import name_command
 from dialectic.cli.terminal import printable, say
 from dialectic.contract.sessions import SessionDetail, SessionRecord
 from dialectic.core.money.quote import Quote
+from dialectic.core.seats import describe_seat
 from dialectic.core.session_state import Phase
 from dialectic.core.transfer.bundle_format import readme_path
 from dialectic.errors import ExitCode, UsageError
@@ -38,8 +39,9 @@ async def work_and_follow(
     out: Path | None,
     seen: Seen | None = None,
     quote: Quote | None = None,
+    strict: bool = False,
 ) -> ExitCode:
-    """Run the session to its end, showing new events."""
+    """Run the session to its end, showing new events; `strict` fails if anything is missing."""
 
     async def follow() -> ExitCode:
         with open_display(backend, as_json=as_json, quote=quote) as display:
@@ -58,7 +60,7 @@ async def work_and_follow(
         if code is ExitCode.DONE and not as_json:
             _say_where(backend, slug, session_id, out)
         _say_what_helps(code, detail)
-        return code
+        return judge(code, detail, strict=strict)
 
     try:
         code = await backend.run_until(follow(), session_id=session_id, conclude=conclude)
@@ -68,6 +70,28 @@ async def work_and_follow(
     if code is ExitCode.INTERRUPTED:
         tell_left(backend, session_id)
     return code
+
+
+def judge(code: ExitCode, detail: SessionDetail, *, strict: bool) -> ExitCode:
+    """Warn about what a session lacks; with `strict`, a finished session that lacks it failed."""
+    lacks = list_lacks(detail)
+    for lack in lacks:
+        say(f"Warning: {lack}")
+    return ExitCode.FAILED if strict and lacks and code is ExitCode.DONE else code
+
+
+def list_lacks(detail: SessionDetail) -> list[str]:
+    """List what is missing from a session's documents, in sentences."""
+    session, lacking = detail.session, dict[int, list[str]]()
+    for stage in detail.stages:
+        if stage.iteration_number == session.iteration_count:
+            for seat in stage.lost_seats:
+                lacking.setdefault(seat, []).append(stage.stage_slug)
+    return [
+        f"{describe_seat(seat, session.model_names[seat - 1])} has no part in "
+        f"{', '.join(stages)}; the documents are by the other seats."
+        for seat, stages in sorted(lacking.items())
+    ]
 
 
 @contextlib.contextmanager

@@ -54,6 +54,7 @@ def build_session(session_id: UUID, nth: int, phase: Phase, process: str, model:
         "wallet_id": "a wallet",
         "session_description": "",
         "selected_model_ids": [model, model],
+        "dropped_seats": [2],
         "lead_model_index": 1,
         "current_stage_slug": "thesis",
         "until_stage_slug": "thesis",
@@ -62,6 +63,7 @@ def build_session(session_id: UUID, nth: int, phase: Phase, process: str, model:
         "phase_before_pause": Phase.GENERATING if phase is Phase.PAUSED else None,
         "is_autopilot": True,
         "continue_until_complete": True,
+        "wait_for_all": False,
         "max_output_tokens": None,
         "max_retries": 3,
         # Some were made at the same moment.
@@ -183,6 +185,8 @@ def build_snapshot(
         "status": run_status,
         "planned_units": 2,
         "finished_units": 1,
+        "seats": [1, 2],
+        "lost_seats": [2],
         "started_at": None if run_status == "waiting" else NOW,
         "completed_at": ends[run_status],
     }
