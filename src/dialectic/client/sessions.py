@@ -31,6 +31,7 @@ from dialectic.contract.sessions import (
     ResumeRequest,
     RunQuote,
     SavedFeedback,
+    SeatRequest,
     Session,
     SessionChange,
     SessionDetail,
@@ -68,6 +69,20 @@ def get_session(session_id: UUID) -> Call[Session]:
 def change_session(session_id: UUID, change: SessionChange) -> Call[Session]:
     """Change a session; an unset field is kept, a field set to None is removed."""
     return act(f"/sessions/{session_id}", Session, change, method="PATCH")
+
+
+def replace_seat(
+    session_id: UUID, seat: int, model: str, *, key: str | None = None
+) -> Call[Session]:
+    """Give a seat another model, for the work that it has not completed."""
+    body = fill(SeatRequest, model=model)
+    path = f"/sessions/{session_id}/seats/{seat}"
+    return act(path, Session, body, key=key, method="PATCH")
+
+
+def drop_seat(session_id: UUID, seat: int, *, key: str | None = None) -> Call[Session]:
+    """Go on without a seat."""
+    return act(f"/sessions/{session_id}/seats/{seat}", Session, key=key, method="DELETE")
 
 
 def quote_session(session_id: UUID) -> Call[SessionQuote]:

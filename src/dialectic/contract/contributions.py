@@ -44,6 +44,7 @@ class ContributionSummary(Flagged):
     id: UUID
     session_id: UUID
     model: Annotated[str, Column("model_name")]
+    seat: Annotated[int, Column("model_index")] = Field(description="Its author's seat, from 1.")
     stage: str
     iteration: Annotated[int, Column("iteration_number")]
     type: Annotated[str, Column("contribution_type")] = Field(examples=["thesis"])
@@ -70,6 +71,7 @@ class Contribution(Flagged):
     session_id: UUID
     job_id: UUID | None
     model: Annotated[str, Column("model_name")]
+    seat: Annotated[int, Column("model_index")] = Field(description="Its author's seat, from 1.")
     stage: str
     iteration: Annotated[int, Column("iteration_number")]
     type: Annotated[str, Column("contribution_type")]
@@ -152,6 +154,7 @@ class Job(ResponseBody):
     status: str = Field(examples=["processing"])
     status_reason: str | None
     model: Annotated[str | None, Column("model_name")]
+    seat: int | None = Field(description="The number of its seat in the session's models.")
     attempts: Annotated[int, Column("attempt_count")]
     retries: Annotated[int, Column("retry_count")]
     errors: Annotated[list[JobError], Column("error_details")]
@@ -183,6 +186,7 @@ class JobRecord(ResponseBody):
     status: JobStatus
     status_reason: str | None
     model_name: str | None
+    seat: int | None
     attempt_count: int
     retry_count: int
     error_details: list[JobError]
@@ -248,6 +252,7 @@ class ContributionFields(ResponseBody):
 class ContributionLine(Flagged, ContributionFields):
     """The newest version of a contribution in the list of its session."""
 
+    model_index: int = Field(description="The number of its author's seat.")
     size_bytes: int
     read_versions: list[ReadVersion]
 

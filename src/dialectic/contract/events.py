@@ -258,6 +258,8 @@ class JobRetrying(JobErrorEvent):
 
     type = "contribution_generation_retrying"
 
+    retry_in_s: float | None = Field(default=None, description="When the next attempt starts.")
+
 
 class JobFailed(JobErrorEvent):
     """A job failed for good."""
@@ -294,6 +296,21 @@ class SessionCancelled(SessionEvent):
     type = "session_cancelled"
 
 
+class SeatChanged(SessionEvent):
+    """A seat left the session, or has another model; the session goes on."""
+
+    type = "session_seat_changed"
+
+    stage_slug: str
+    iteration_number: int
+    seat: int
+    model_name: str
+    change: str = Field(examples=["failed", "dropped", "replaced"])
+    remaining: int = Field(description="How many seats the session has now.")
+    job_id: UUID | None = Field(default=None, description="The job that failed, if one did.")
+    error: EventError | None = Field(default=None, description="Why it failed.")
+
+
 EVENT_TYPES: tuple[type[SessionEvent], ...] = (
     StageStarted,
     StageAdvanced,
@@ -309,6 +326,7 @@ EVENT_TYPES: tuple[type[SessionEvent], ...] = (
     PlanFileKept,
     SessionPaused,
     SessionCancelled,
+    SeatChanged,
 )
 
 

@@ -33,7 +33,7 @@ from dialectic.tokens.counting import count_request_tokens
 
 
 def build_seed_prompt(context: JobContext, stage: Stage) -> NewResource:
-    """Render a stage's prompt; in a stage without steps, every model gets exactly this."""
+    """Render a stage's prompt; in a stage without steps, every seat gets this and its angle."""
     return NewResource(
         resource_type="seed_prompt",
         path=build_path(SeedPrompt(context.build_folder(stage))),
@@ -126,6 +126,7 @@ def build_request(material: Material, card: ModelCard, shorter: Shorter) -> Requ
         ),
         max_output_tokens=compute_output_cap(material.max_output_tokens, card),
         variant=material.payload.variant,
+        temperature=material.temperature if card.accepts_temperature else None,
     )
 
 
@@ -260,6 +261,8 @@ def compose_prompt(words: Words) -> str:
     values = {
         "domain": words.domain,
         "guidance": words.guidance,
+        "seat": words.seat,
+        "stance": words.stance,
         "request": _fence(words.request),
         "context": [_fence(item) for item in words.context],
         "feedback": [_fence(item) for item in words.feedback],

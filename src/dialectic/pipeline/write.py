@@ -241,6 +241,8 @@ def build_document(
         "stage": material.folder.stage,
         "iteration": job.iteration_number,
         "model": material.payload.model_name,
+        **({"seat": material.payload.model_index} if material.payload.seat_name else {}),
+        **({"angle": material.words.seat} if material.words.seat else {}),
         **({"target_contribution_id": str(about)} if about else {}),
         **({"read_versions": newer} if (newer := list_newer(material)) else {}),
         **({"source_group": str(material.source_group)} if material.source_group else {}),

@@ -153,6 +153,8 @@ def test_the_prompt_of_a_first_stage_is_counted_to_the_token() -> None:
         "feedback": [],
         "inputs": [],
         "listing": [],
+        "seat": "",
+        "stance": "",
     }
     prompt = render_template("thesis", STANDARD.prompts["thesis"], values)
     exact = -(-len(STANDARD.prompts["thesis_role"]) // 4) + -(-len(prompt) // 4) + 9

@@ -127,6 +127,9 @@ class RunOptions:
 @strict_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event on stdout.")
 @click.option("--yes", is_flag=True, help="Answer yes to every question.")
+@click.option(
+    "--wait-for-all", is_flag=True, help="Stop if a model fails, even if the others could go on."
+)
 def run(
     prompt: str | None,
     file: Path | None,

@@ -19,6 +19,7 @@ from dialectic.core.job import COMBINED
 from dialectic.core.process.definition import (
     FEEDBACK,
     FORMS,
+    Angle,
     ExpectedDocument,
     InputRule,
     Kind,
@@ -38,7 +39,19 @@ from dialectic.core.strict_json import Json
 from dialectic.errors import InvalidProcess, UsageError
 
 # The variables of every prompt.
-VARIABLES = frozenset({"domain", "request", "context", "feedback", "inputs", "listing", "guidance"})
+VARIABLES = frozenset(
+    {
+        "domain",
+        "request",
+        "context",
+        "feedback",
+        "inputs",
+        "listing",
+        "guidance",
+        "seat",
+        "stance",
+    }
+)
 
 # The variables of the prompt that asks for missing sections, or for a document in place of a copy.
 REPAIR_VARIABLES = frozenset({"sections", "copied"})
@@ -59,6 +72,7 @@ _ENTRIES: dict[str, tuple[str, type[BaseModel]]] = {
     "steps": ("step", Step),
     "transitions": ("transition", Transition),
     "shrink": ("shrink", Shrink),
+    "seats": ("seat", Angle),
     "inputs_required": ("inputs_required", InputRule),
     "expected_output_artifacts": ("expected_output_artifacts", ExpectedDocument),
 }
@@ -174,6 +188,18 @@ def _list_errors(file: ProcessFile, prompts: Mapping[str, str]) -> Iterator[str]
             "`repair_prompt_name`", repair, prompts, needed=("sections",), known=REPAIR_VARIABLES
         )
     yield from list_shrink_errors(file)
+    yield from _list_seat_errors(file, prompts)
+
+
+def _list_seat_errors(file: ProcessFile, prompts: Mapping[str, str]) -> Iterator[str]:
+    if double := _find_double(angle.name.casefold() for angle in file.seats):
+        yield f"`seats`: two seats have the `name` {double!r}; rename one."
+    used = (name for name in _list_prompts(file) if name in prompts)
+    if file.seats and not any("stance" in list_variables(name, prompts[name]) for name in used):
+        yield (
+            "`seats`: no prompt uses 'stance', so no model would see it; write {{ stance }} where "
+            "it belongs."
+        )
 
 
 def _list_name_errors(where: str, stage_slug: str, output_type: str) -> Iterator[str]:

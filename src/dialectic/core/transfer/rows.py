@@ -25,6 +25,7 @@ from pydantic import (
 )
 
 from dialectic.core.documents.prompts import check_manifest
+from dialectic.core.seats import SEATS_MAX
 from dialectic.core.session_state import Phase, SessionState
 from dialectic.core.strict_json import Json
 from dialectic.core.transfer.bundle_format import Several
@@ -164,7 +165,8 @@ class SessionRow(Row):
     project_id: Annotated[UUID, _Project]
     process_template_id: Annotated[UUID, _Process]
     session_description: str
-    selected_model_ids: Annotated[Several[UUID], _Model, Field(min_length=1, max_length=12)]
+    selected_model_ids: Annotated[Several[UUID], _Model, Field(min_length=1, max_length=SEATS_MAX)]
+    dropped_seats: Several[Nth]
     lead_model_index: Nth
     current_stage_slug: str
     until_stage_slug: str
@@ -173,6 +175,7 @@ class SessionRow(Row):
     status: str
     is_autopilot: bool
     continue_until_complete: bool
+    wait_for_all: bool
     max_output_tokens: Nth | None
     # Bundles of earlier versions do not have it.
     full_answers_only: bool = False
@@ -206,6 +209,8 @@ class StageRunRow(Row):
     status: Literal["complete", "failed", "cancelled"]
     planned_units: Nth
     finished_units: Count
+    seats: Annotated[Several[Nth], Field(min_length=1)]
+    lost_seats: Several[Nth]
     started_at: Moment | None
     completed_at: Moment
 

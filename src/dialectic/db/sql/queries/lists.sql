@@ -11,7 +11,7 @@ limit $3
 
 -- name: list_sessions
 select s.id, s.project_id, p.project_name, s.phase, s.current_stage_slug, s.iteration_count,
-  s.created_at, cardinality(s.selected_model_ids) as model_count
+  s.created_at, cardinality(s.selected_model_ids) - cardinality(s.dropped_seats) as model_count
 from dialectic_sessions s
 join dialectic_projects p on p.tenant_id = s.tenant_id and p.id = s.project_id
 where ($1::timestamptz is null or (s.created_at, s.id) < ($1, $2::uuid))
@@ -21,7 +21,7 @@ limit $3
 
 -- name: list_contributions
 -- The latest version of each contribution, in the order of creation.
-select c.id, c.session_id, c.model_name, c.stage, c.iteration_number, c.contribution_type,
+select c.id, c.session_id, c.model_name, c.model_index, c.stage, c.iteration_number, c.contribution_type,
   c.storage_path, c.is_incomplete, c.is_intermediate, c.is_stale, c.flags, c.edit_version,
   c.size_bytes, c.tokens_used_input, c.tokens_used_output, c.finish_reason, c.created_at,
   list_read_versions(c.tenant_id, c.source_contribution_ids, c.read_version_ids) as read_versions
@@ -35,7 +35,8 @@ limit $3
 -- name: list_jobs
 -- Errors without the providers' responses, which are long and only for audits.
 select j.id, j.parent_job_id, j.job_type, j.stage_slug, j.iteration_number, j.status,
-  j.status_reason, j.payload ->> 'model_name' as model_name, j.attempt_count, j.retry_count,
+  j.status_reason, j.payload ->> 'model_name' as model_name,
+  (j.payload ->> 'model_index')::integer as seat, j.attempt_count, j.retry_count,
   (select coalesce(jsonb_agg(e.entry - 'raw' order by e.nth), '[]')
     from jsonb_array_elements(j.error_details) with ordinality e (entry, nth)) as error_details,
   j.created_at, j.started_at, j.completed_at
