@@ -81,6 +81,7 @@ class Operations:
     delete_project = Operation(projects.delete_project)
     add_resource = Operation(projects.add_resource)
     list_resources = ListOperation(projects.list_resources)
+    remove_resource = Operation(projects.remove_resource)
     list_files = ListOperation(projects.list_files)
     read_file = Operation(projects.read_file)
     search_project = Operation(projects.search_project)
@@ -133,6 +134,7 @@ class Operations:
     list_models = ListOperation(account.list_models)
     list_processes = ListOperation(account.list_processes)
     get_process = Operation(account.get_process)
+    list_system_prompts = ListOperation(account.list_system_prompts)
     list_notifications = ListOperation(account.list_notifications)
     mark_read = Operation(account.mark_read)
 

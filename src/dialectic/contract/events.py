@@ -143,9 +143,7 @@ class ReceivedContribution(ContributionFields, EventPart):
     source_group: UUID | None
     source_contribution_ids: list[UUID]
     target_contribution_id: UUID | None
-    root_contribution_id: UUID
     original_model_contribution_id: UUID | None
-    turn_index: int
     is_latest_edit: bool
     raw_response_storage_path: str | None
     mime_type: str

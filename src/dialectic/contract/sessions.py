@@ -55,6 +55,11 @@ class SessionOptions(RequestBody):
     models: Models | None = Field(
         default=None, description="The server's default models if absent."
     )
+    session_description: str = Field(
+        default="",
+        description="What this session is about beyond the project's prompt. Every prompt has it.",
+        examples=["This time for the winter months only."],
+    )
     until: Slug | None = Field(
         default=None, description="The last stage; the process's last if absent."
     )
@@ -144,6 +149,7 @@ class SessionSummary(ResponseBody):
 class Session(SessionSummary):
     """A session."""
 
+    description: Annotated[str, Column("session_description")]
     models: Annotated[list[str], Column("model_names")]
     lead: str
     process: Annotated[str, Column("process_name")]
@@ -248,6 +254,7 @@ class SessionRecord(ResponseBody):
     project_slug: str
     user_id: UUID
     wallet_id: UUID
+    session_description: str
     status: str
     current_stage_slug: str
     until_stage_slug: str

@@ -172,7 +172,6 @@ def build_contribution(
         source_group=material.source_group,
         target_contribution_id=material.target_contribution_id,
         source_contribution_ids=list_sources(material),
-        root_contribution_id=payload.replaces or contribution_id,
         original_model_contribution_id=payload.replaces,
         edit_version=payload.edition,
         is_incomplete=outcome.is_incomplete,

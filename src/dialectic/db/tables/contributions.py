@@ -37,8 +37,6 @@ class NewContribution:
     source_group: UUID | None
     target_contribution_id: UUID | None
     source_contribution_ids: tuple[UUID, ...]
-    # The first version; its own id if this is the first.
-    root_contribution_id: UUID
     # The first version, if this is a later one: readers refer to the document by that id.
     original_model_contribution_id: UUID | None
     edit_version: int

@@ -89,8 +89,6 @@ def build_contribution(
         "source_group": about[0] if about else None,
         "source_contribution_ids": about,
         "target_contribution_id": about[-1] if about else None,
-        "root_contribution_id": str(contribution_id),
-        "turn_index": 0,
         "is_intermediate": False,
         "is_incomplete": nth == 0,
         "is_stale": False,

@@ -59,6 +59,7 @@ create table dialectic_sessions (
   user_id uuid not null references users (id),
   process_template_id uuid not null,
   wallet_id uuid not null,
+  -- What the session is about beyond the project's prompt; a part of every prompt.
   session_description text not null default '',
   selected_model_ids uuid[] not null
     check (cardinality(selected_model_ids) between 1 and 12),
