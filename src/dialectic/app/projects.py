@@ -148,7 +148,7 @@ async def _get_domain(tx: Transaction, domain: str, known: Collection[str] | Non
     if known is None:
         own = tx.engine.settings.own_processes
         known = await asyncio.to_thread(installed.list_domains, own)
-    return get_domain(domain, known, "The installed processes have")
+    return get_domain(domain, known, "The processes have")
 
 
 async def add_session(
