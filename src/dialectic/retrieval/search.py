@@ -40,8 +40,8 @@ NEED_CHARS_MAX = 4_000
 
 
 # The vector of an angle lies between those of the need and of the angle's cues: the need's share.
-# With these figures the first 50 pieces of two angles have about half in common, and the union
-# ranks no worse than the need alone (`make bench BENCH=quality`).
+# With these figures two angles have less than half of their first 50 pieces in common; `make bench
+# BENCH=quality` measures that, and how well the union ranks.
 NEED_SHARE = 0.6
 # The share of the need's words that an angle's keyword search adds to the cues: the longest, which
 # are the rarest. The whole need would find the same pieces from every angle.
