@@ -82,8 +82,10 @@ def build_received(**columns: Any) -> ContributionReceived:
         **dict.fromkeys(numbers, 1),
         **dict.fromkeys(flags, False),
         "mime_type": "text/markdown",
+        "excerpt": "",
         "flags": [],
         "source_contribution_ids": [],
+        "read_version_ids": [],
         "created_at": NOW,
         **columns,
     }

@@ -89,9 +89,17 @@ INDEXES_ACROSS_TENANTS = {
 KEYS_WITHOUT_TENANT = {"users": "a user may belong to several tenants"}
 FUNCTIONS_OF_BOTH = {
     *("now", "current_tenant", "act_for", "is_runnable", "is_ended", "error_entry"),
-    *("announce", "read_events", "list_news", "allow_probes", "list_endpoints"),
+    *(
+        "announce",
+        "announce_to_user",
+        "begin_stage",
+        "read_events",
+        "list_news",
+        "allow_probes",
+        "list_endpoints",
+    ),
     *("admit_call", "report_call", "match_dialectic_chunks", "add_tallies"),
-    *("reserve_funds", "load_funds", "is_under_way"),
+    *("reserve_funds", "load_funds", "is_under_way", "list_read_versions"),
     *("settle_hold", "void_hold", "lose_hold"),
     *("mark_files_written", "make_description_due"),
 }

@@ -15,12 +15,13 @@ from dialectic.app.feedback import Comment, Rating
 from dialectic.app.stages import begin_at, begin_stages
 from dialectic.app.transaction import Transaction
 from dialectic.contract.events import SessionCancelled, SessionPaused
+from dialectic.contract.notifications import NotificationType
 from dialectic.contract.sessions import Session, SessionChange, SessionDetail, SubmitRequest
 from dialectic.core.models.model import parse_model_list
 from dialectic.core.money.price import parse_usd
 from dialectic.core.session_state import Phase, SessionState, show_status
 from dialectic.db.pool import Connection
-from dialectic.db.tables import jobs, records
+from dialectic.db.tables import jobs, notifications, records
 from dialectic.db.tables.notifications import read_events
 from dialectic.db.tables.records import SQL
 from dialectic.errors import Conflict, Remedy, RemedyAction
@@ -180,15 +181,19 @@ async def resume(
     *,
     approves_spend: bool = False,
     budget_credits: int | None = None,
+    full_answers_only: bool | None = None,
 ) -> None:
     """Resume everything that is paused. Idempotent.
 
     `approves_spend` approves the calls that exceed the automatic spending limit. A new budget
-    applies to the whole session, including what it has already spent.
+    applies to the whole session, including what it has already spent. `full_answers_only`, if
+    given, changes whether further calls wait for money or accept shorter answers.
     """
     connection = tx.connection
     session = await records.load_session(connection, session_id)
     _refuse_cancelled(session)
+    if full_answers_only is not None:
+        await connection.execute(SQL["set_full_answers_only"], session_id, full_answers_only)
     await connection.fetchval(SQL["resume_session"], session_id)
     await admission.allow_probes(connection, session_id)
     await jobs.resume_session(connection, session_id, approves_spend=approves_spend)
@@ -209,7 +214,24 @@ async def cancel(tx: Transaction, session_id: UUID) -> bool:
     await jobs.cancel_session(connection, session_id)
     await connection.execute(SQL["cancel_stage_runs"], session_id)
     await records.record_event(connection, SessionCancelled(session_id=session_id))
+    await notifications.notify(connection, _build_stopped(session, tx.account.user_id))
     return True
+
+
+def _build_stopped(session: asyncpg.Record, actor_id: UUID) -> notifications.NewNotification:
+    """Build the message that a session was cancelled; the person who did it knows that."""
+    return notifications.NewNotification(
+        session_id=session["id"],
+        type=NotificationType.SESSION_STOPPED,
+        title=f"{session['project_name']} was cancelled",
+        message=(
+            f"The session was cancelled in stage {session['current_stage_slug']}. Its documents "
+            "are kept. Start another session to go on."
+        ),
+        remedy=Remedy(RemedyAction.LIST_CONTRIBUTIONS),
+        data={"stageSlug": session["current_stage_slug"]},
+        is_read=session["user_id"] == actor_id,
+    )
 
 
 async def _refuse_finished(connection: Connection, session: asyncpg.Record, word: str) -> None:
@@ -253,6 +275,7 @@ async def change(tx: Transaction, session_id: UUID, wanted: SessionChange) -> Se
         wanted.continue_until_complete,
         wanted.max_output_tokens,
         wanted.is_taken_away("max_output_tokens"),
+        wanted.full_answers_only,
     )
     if "budget" in wanted.model_fields_set:
         budget = None if wanted.budget is None else parse_usd(wanted.budget)

@@ -20,6 +20,8 @@ from dialectic.app import (
     installed,
     jobs,
     lookup,
+    notifications,
+    plan_files,
     projects,
     quotes,
     sessions,
@@ -42,13 +44,16 @@ from dialectic.contract.accounts import (
 from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary, SystemPrompt
 from dialectic.contract.contributions import ChunkRecord, ContributionRecord, EditedContribution
 from dialectic.contract.events import FROM_THE_START, Event, format_id
+from dialectic.contract.notifications import NotificationPage, ReadResult
 from dialectic.contract.projects import (
     Document,
     ExportedProject,
     ImportedProject,
     Kind,
+    PlanFile,
     Project,
     ProjectChange,
+    ProjectFile,
     ProjectSummary,
     Resource,
     ResourceRequest,
@@ -61,6 +66,7 @@ from dialectic.contract.sessions import (
     SessionDetail,
     SessionSummary,
 )
+from dialectic.core.documents.file_paths import WorkStatus
 from dialectic.core.money.price import Rates
 from dialectic.db.pool import Connection
 from dialectic.db.tables import chats, lists
@@ -188,8 +194,11 @@ class LocalBackend:
     async def get_chunk(self, text: str) -> ChunkRecord:
         return await self.tenant.run(contributions.load_chunk, text)
 
-    async def list_files(self, project_id: UUID, slug: str) -> list[str]:
-        return await self.tenant.run(projects.list_files, project_id, slug)
+    async def list_files(self, project_id: UUID, slug: str) -> list[ProjectFile]:
+        return await plan_files.list_files(self.tenant, project_id, slug)
+
+    async def list_plan(self, project_id: UUID) -> list[PlanFile]:
+        return await plan_files.list_plan(self.tenant, project_id)
 
     async def read_file(self, project_id: UUID, path: str) -> bytes:
         del project_id
@@ -198,19 +207,34 @@ class LocalBackend:
     async def search(self, project_id: UUID, query: str, limit: int) -> SearchResults:
         return await search_project(self.engine, self.account, project_id, query, limit)
 
+    async def list_notifications(self, limit: int, *, unread: bool) -> NotificationPage:
+        return await self.tenant.run(notifications.list_newest, unread=unread, limit=limit)
+
+    async def mark_read(self, notification_id: int) -> None:
+        await self.tenant.run(notifications.mark_read, notification_id)
+
+    async def mark_all_read(self, *, session_id: UUID | None = None) -> ReadResult:
+        return await self.tenant.run(notifications.mark_all_read, session_id=session_id)
+
     # -- steering
 
     async def pause(self, session_id: UUID) -> bool:
         return await self.tenant.run(sessions.pause, session_id)
 
     async def resume(
-        self, session_id: UUID, *, approves_spend: bool, budget_credits: int | None
+        self,
+        session_id: UUID,
+        *,
+        approves_spend: bool,
+        budget_credits: int | None,
+        full_answers_only: bool | None,
     ) -> None:
         await self.tenant.run(
             sessions.resume,
             session_id,
             approves_spend=approves_spend,
             budget_credits=budget_credits,
+            full_answers_only=full_answers_only,
         )
 
     async def cancel(self, session_id: UUID) -> bool:
@@ -249,6 +273,14 @@ class LocalBackend:
 
     async def regenerate(self, contribution_id: UUID) -> UUID:
         return await self.tenant.run(contributions.regenerate, contribution_id)
+
+    async def replace_plan_file(self, project_id: UUID, path: str, content: str) -> PlanFile:
+        return await self.tenant.run(
+            plan_files.replace_content, project_id, path, content, lambda _: True
+        )
+
+    async def move_plan_file(self, project_id: UUID, path: str, status: WorkStatus) -> PlanFile:
+        return await self.tenant.run(plan_files.move, project_id, path, status, lambda _: True)
 
     # -- following
 

@@ -39,6 +39,7 @@ COMMANDS = {
     "resume": ("sessions", "Resume a session, with a worker in this process."),
     "cancel": ("sessions", "Cancel a session for good; documents are kept."),
     "retry": ("session_actions", "Retry the failed jobs of a session."),
+    "notifications": ("notifications", "Messages to you: what failed, waits for you or is done."),
     "feedback": ("session_actions", "Add feedback on a stage of a session."),
     "edit": ("session_actions", "Replace a contribution with your own text."),
     "rate": ("session_actions", "Rate a contribution from 1 to 5."),
@@ -49,6 +50,7 @@ COMMANDS = {
     "show": ("documents", "Show a contribution, or a session."),
     "diff": ("documents", "Compare two contributions."),
     "search": ("documents", "Search the documents of a project."),
+    "plan": ("plan", "The files of the agreed plan: list, show, edit, move."),
     "export": ("documents", "Export a project to a zip file."),
     "import": ("documents", "Import a project from a zip file."),
     "project": ("projects", "Projects: list, change."),
@@ -121,11 +123,17 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "next": ("dialectic next 41ac --out plans",),
     "iterate": ("dialectic iterate 41ac",),
     "retry": ("dialectic retry 41ac",),
+    "notifications": ("dialectic notifications", "dialectic notifications --all --json"),
+    "notifications read": ("dialectic notifications read", "dialectic notifications read 12 13"),
     "regenerate": ("dialectic regenerate 7f94",),
     "show": ("dialectic show 7f94 > thesis.md", "dialectic show 7f94 --prompt"),
     "list": ("dialectic list", "dialectic list 41ac --all"),
     "diff": ("dialectic diff 7f94 a3c0",),
     "search": ('dialectic search "Village hall" "Who keeps the keys?" --limit 3',),
+    "plan list": ('dialectic plan list "Village hall"',),
+    "plan show": ('dialectic plan show "Village hall" 01',),
+    "plan edit": ('dialectic plan edit "Village hall" 01 --file ticked.md',),
+    "plan move": ('dialectic plan move "Village hall" 01 current',),
     "chat": (
         'dialectic chat "Name a bakery." --model offline/skeptic',
         "dialectic chat --list",
@@ -158,7 +166,7 @@ def add_examples(command: click.Command, name: str) -> None:
     if isinstance(command, click.Group):
         for inner_name, inner in command.commands.items():
             add_examples(inner, f"{name} {inner_name}")
-    elif command.epilog is None and name in EXAMPLES:
+    if command.epilog is None and name in EXAMPLES:
         # "\b" stops click from rewrapping the lines.
         command.epilog = "\n".join(["\b", "Examples:", *(f"  {one}" for one in EXAMPLES[name])])
 

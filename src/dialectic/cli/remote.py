@@ -34,13 +34,16 @@ from dialectic.contract.base import RequestBody, show_dollars
 from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary, SystemPrompt
 from dialectic.contract.contributions import ChunkRecord, ContributionRecord, EditedContribution
 from dialectic.contract.events import FROM_THE_START, Event, StateReset, format_id
+from dialectic.contract.notifications import NotificationPage, ReadResult
 from dialectic.contract.projects import (
     Document,
     ExportedProject,
     ImportedProject,
     Kind,
+    PlanFile,
     Project,
     ProjectChange,
+    ProjectFile,
     ProjectSummary,
     Resource,
     ResourceRequest,
@@ -55,6 +58,7 @@ from dialectic.contract.sessions import (
     SessionRequest,
     SessionSummary,
 )
+from dialectic.core.documents.file_paths import WorkStatus
 from dialectic.core.job import ENDED, JobStatus
 from dialectic.core.money.price import Rates
 from dialectic.core.session_state import Phase
@@ -245,15 +249,30 @@ class RemoteBackend:
         chunk_id = await self.get_id(Kind.CHUNK, text)
         return (await self._client.get_chunk(chunk_id)).record
 
-    async def list_files(self, project_id: UUID, slug: str) -> list[str]:
+    async def list_files(self, project_id: UUID, slug: str) -> list[ProjectFile]:
         del slug
-        return [check_path(line.path) async for line in self._client.list_files(project_id)]
+        files = [file async for file in self._client.list_files(project_id)]
+        for file in files:
+            check_path(file.path)
+        return files
+
+    async def list_plan(self, project_id: UUID) -> list[PlanFile]:
+        return [file async for file in self._client.list_plan(project_id)]
 
     async def read_file(self, project_id: UUID, path: str) -> bytes:
         return await self._client.read_file(project_id, path)
 
     async def search(self, project_id: UUID, query: str, limit: int) -> SearchResults:
         return await self._client.search_project(project_id, query, limit=limit)
+
+    async def list_notifications(self, limit: int, *, unread: bool) -> NotificationPage:
+        return await self._client.get_notifications(unread=unread, limit=limit)
+
+    async def mark_read(self, notification_id: int) -> None:
+        await self._client.mark_read(notification_id)
+
+    async def mark_all_read(self, *, session_id: UUID | None = None) -> ReadResult:
+        return await self._client.mark_all_read(session_id=session_id)
 
     # -- steering
 
@@ -263,10 +282,20 @@ class RemoteBackend:
         return before.state.phase is not Phase.PAUSED
 
     async def resume(
-        self, session_id: UUID, *, approves_spend: bool, budget_credits: int | None
+        self,
+        session_id: UUID,
+        *,
+        approves_spend: bool,
+        budget_credits: int | None,
+        full_answers_only: bool | None,
     ) -> None:
         budget = None if budget_credits is None else show_dollars(budget_credits)
-        await self._client.resume(session_id, approve_spend=approves_spend, budget=budget)
+        await self._client.resume(
+            session_id,
+            approve_spend=approves_spend,
+            budget=budget,
+            full_answers_only=full_answers_only,
+        )
 
     async def cancel(self, session_id: UUID) -> bool:
         before = await self._client.get_session(session_id)
@@ -323,6 +352,12 @@ class RemoteBackend:
 
     async def regenerate(self, contribution_id: UUID) -> UUID:
         return (await self._client.regenerate(contribution_id)).job_ids[0]
+
+    async def replace_plan_file(self, project_id: UUID, path: str, content: str) -> PlanFile:
+        return await self._client.replace_plan_file(project_id, path, content)
+
+    async def move_plan_file(self, project_id: UUID, path: str, status: WorkStatus) -> PlanFile:
+        return await self._client.move_plan_file(project_id, path, status.value)
 
     # -- following
 

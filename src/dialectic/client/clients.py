@@ -84,6 +84,9 @@ class Operations:
     remove_resource = Operation(projects.remove_resource)
     list_files = ListOperation(projects.list_files)
     read_file = Operation(projects.read_file)
+    list_plan = ListOperation(projects.list_plan)
+    replace_plan_file = Operation(projects.replace_plan_file)
+    move_plan_file = Operation(projects.move_plan_file)
     search_project = Operation(projects.search_project)
     find = Operation(projects.find)
     import_project = Operation(projects.import_project)
@@ -136,7 +139,9 @@ class Operations:
     get_process = Operation(account.get_process)
     list_system_prompts = ListOperation(account.list_system_prompts)
     list_notifications = ListOperation(account.list_notifications)
+    get_notifications = Operation(account.get_notifications)
     mark_read = Operation(account.mark_read)
+    mark_all_read = Operation(account.mark_all_read)
 
 
 class Client(Operations):

@@ -35,6 +35,15 @@ SourceIds = Annotated[
 SourceGroup = Annotated[UUID | None, Field(description="The thesis that it descends from.")]
 
 
+class ReadVersion(ResponseBody):
+    """A contribution that another was written from, and the version of it that was read."""
+
+    contribution_id: UUID = Field(description="The id of the first version.")
+    version_id: UUID | None = Field(description="Null if it is not known.")
+    version: int | None
+    is_by_user: bool = Field(description="A user edited this version.")
+
+
 class ContributionSummary(ResponseBody):
     """A contribution in a list, in its newest version."""
 
@@ -60,6 +69,9 @@ class ContributionSummary(ResponseBody):
     output_tokens: Annotated[int | None, Column("tokens_used_output")]
     finish_reason: str | None
     created_at: datetime
+    read: Annotated[list[ReadVersion], Column("read_versions")] = Field(
+        description="What it was written from, in the versions that were read."
+    )
 
 
 class Contribution(ResponseBody):
@@ -85,8 +97,17 @@ class Contribution(ResponseBody):
     is_stale: bool
     flags: list[str]
     about_id: AboutId
+    about_version_id: Annotated[UUID | None, Column("target_version_id")] = Field(
+        description="The version of it that was read; null if it was not read, or unknown.",
+    )
     source_ids: SourceIds
     source_group: SourceGroup
+    read: Annotated[list[ReadVersion], Column("read_versions")] = Field(
+        description="The same, with the versions that were read.",
+    )
+    words_hash: str | None = Field(
+        description="A hash of what the model was asked; null for a version by a user.",
+    )
     input_tokens: Annotated[int | None, Column("tokens_used_input")]
     output_tokens: Annotated[int | None, Column("tokens_used_output")]
     finish_reason: str | None
@@ -262,6 +283,7 @@ class ContributionLine(ContributionFields):
     source_contribution_ids: list[UUID]
     source_group: UUID | None
     size_bytes: int
+    read_versions: list[ReadVersion]
 
 
 class ContributionRecord(ContributionFields):
@@ -277,6 +299,10 @@ class ContributionRecord(ContributionFields):
     rank: int
     origin: int
     source_contribution_ids: list[UUID]
+    read_version_ids: list[UUID]
+    read_versions: list[ReadVersion]
+    target_version_id: UUID | None
+    words_hash: str | None
     is_latest_edit: bool
     content: str
     raw_response_storage_path: str | None

@@ -98,10 +98,13 @@ class JobContext:
     continues: bool
     max_output_tokens: int | None
     max_retries: int
-    # Stages of this iteration that have a seed prompt.
+    # Stages of this iteration that have a seed prompt, and those that have not begun.
     seeded: frozenset[str]
+    waiting: frozenset[str]
     feedback: tuple[Feedback, ...]
     context: tuple[GivenText, ...]
+    # Whether a call waits for money rather than accept a shorter answer.
+    full_answers_only: bool = False
     situation: Situation | None = None
     texts: Mapping[UUID, Text] = field(default_factory=dict)
     # The earlier turns of the document that the job writes.

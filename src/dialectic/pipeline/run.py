@@ -29,6 +29,7 @@ are saved earlier, so that the next attempt or another job can reuse them.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import assert_never
 
 from dialectic.core.job import (
@@ -40,6 +41,7 @@ from dialectic.core.job import (
     TurnPayload,
     parse_payload,
 )
+from dialectic.core.models.call_record import Refusal
 from dialectic.engine import Engine
 from dialectic.errors import ContextWindowError
 from dialectic.ledger.holds import derive_hold_key
@@ -55,6 +57,7 @@ from dialectic.pipeline.plan import decide_plan, list_missing
 from dialectic.pipeline.reserve import Payment, release
 from dialectic.pipeline.save import (
     Paid,
+    save_begin,
     save_combined,
     save_level,
     save_need,
@@ -90,13 +93,16 @@ async def run_plan(engine: Engine, job: Job, payload: PlanPayload, context: JobC
     is_first = payload.model_index == 1 and payload.edition == 1
     if is_first and not missing and stage.slug not in context.seeded:
         await save_seed(engine, job, context, stage)
+    begins = stage.slug in context.waiting
     if stage.steps:
         assert context.situation is not None, "a stage with steps has inputs"
         decision = decide_plan(job.id, payload, stage, job.current_step, context.situation)
-        await save_plan(engine, job, stage, decision)
+        await save_plan(engine, job, stage, decision, begins=begins)
     elif missing:
         await save_wait(engine, job, missing)
     else:
+        if begins:
+            await save_begin(engine, job)
         await run_turn(engine, job, payload, context)
 
 
@@ -140,14 +146,17 @@ async def ask(turn: Turn) -> Paid:
     compressor = choose_compressor(turn)
     fitted = await compress(material, card, compressor)
 
-    async def send(fitted: Fitted, again: int) -> Paid:
-        key = derive_hold_key(job.id, attempt=job.attempt, turn=len(material.chunks), again=again)
-        payment = Payment(turn.wallet_id, key)
+    async def send(fitted: Fitted, *refused: Refusal) -> Paid:
+        key = derive_hold_key(
+            job.id, attempt=job.attempt, turn=len(material.chunks), again=len(refused)
+        )
+        full_answers_only = turn.context.full_answers_only
+        payment = Payment(turn.wallet_id, key, full_answers_only=full_answers_only)
         held, answer = await call(engine, job, card, fitted.request, payment)
-        return Paid(card, held, answer, fitted.manifest)
+        return Paid(card, held, replace(answer, refused=refused), fitted.manifest)
 
     try:
-        return await send(fitted, 0)
+        return await send(fitted)
     except ContextWindowError as error:
         # The provider rejected the request: release its reservation.
         await turn.transact(lambda connection: release(connection, job))
@@ -156,7 +165,8 @@ async def ask(turn: Turn) -> Paid:
             fitted = await compress(material, card, compressor, tokens_max=less)
         except ContextWindowError:
             raise error from None
-    return await send(fitted, 1)
+        refusal = Refusal(error.had_tokens, error.max_tokens)
+    return await send(fitted, refusal)
 
 
 def _gather(context: JobContext, job: Job, payload: TurnPayload) -> Material:

@@ -15,13 +15,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from dialectic.contract.events import ContributionContinued, SavedChunk
+from dialectic.contract.events import AnswerLimited, ContributionContinued, SavedChunk
 from dialectic.core.documents.prompts import Manifest
 from dialectic.core.job import ENDED, Job, JobStatus, MergePayload
 from dialectic.core.models.model import ModelCard
 from dialectic.core.process.definition import Stage
 from dialectic.db.pool import Connection
-from dialectic.db.tables import contributions, files, jobs, records
+from dialectic.db.tables import contributions, files, jobs, plan_files, records
 from dialectic.engine import Engine
 from dialectic.pipeline.assemble import build_seed_prompt
 from dialectic.pipeline.call import Answer
@@ -68,6 +68,7 @@ async def save_turn(
         else:
             await _go_on(connection, job, material, written)
         if paid is not None:
+            await _say_limit(connection, job, material, paid.answer)
             reply = paid.answer.reply
             await settle(connection, paid.card, paid.held, reply, written.stored_id)
         else:
@@ -76,7 +77,8 @@ async def save_turn(
     await _commit(engine, job, store)
     if isinstance(outcome, Continue):
         return  # the job may already be claimed again: do not delay its next turn
-    files = [*written.files, *(resource.as_file() for resource in written.resources)]
+    resources = (*written.resources, *written.plan)
+    files = [*written.files, *(resource.as_file() for resource in resources)]
     await publish_files(engine, job.tenant_id, files)
     if earlier := [path for chunk in material.chunks for path in (chunk.path, chunk.raw_path)]:
         await publish_waiting(engine, job.tenant_id, earlier)
@@ -104,11 +106,16 @@ async def _end_document(
     if written.chunk is not None:
         await contributions.insert_chunk(connection, job, written.chunk)
     await records.put_resources(connection, job.tenant_id, owner, written.resources)
+    await plan_files.put_plan(connection, job.tenant_id, owner, written.plan)
     results = {
         "contribution_id": str(contribution.id),
         "path": contribution.storage_path,
         "read": [
-            {"label": item.label, "contribution_id": str(item.source_id)}
+            {
+                "label": item.label,
+                "contribution_id": str(item.source_id),
+                "version_id": str(item.version_id),
+            }
             for item in material.words.inputs
         ],
         "manifest": contribution.manifest,
@@ -117,6 +124,24 @@ async def _end_document(
     is_planned = not isinstance(material.payload, MergePayload)
     units = 1 if is_planned and material.payload.edition == 1 else 0
     await jobs.complete(connection, job, results=results, finished_units=units)
+
+
+async def _say_limit(connection: Connection, job: Job, material: Material, answer: Answer) -> None:
+    """Announce that the available money allowed only a shorter answer."""
+    if answer.limited_from is None:
+        return
+    event = AnswerLimited(
+        session_id=job.session_id,
+        stage_slug=job.stage_slug,
+        iteration_number=job.iteration_number,
+        job_id=job.id,
+        model_id=material.payload.model_id,
+        model_name=material.payload.model_name,
+        turn_index=len(material.chunks),
+        max_output_tokens=answer.request.max_output_tokens,
+        limited_from_tokens=answer.limited_from,
+    )
+    await records.record_event(connection, event)
 
 
 async def _go_on(connection: Connection, job: Job, material: Material, written: Written) -> None:
@@ -151,8 +176,13 @@ async def _go_on(connection: Connection, job: Job, material: Material, written: 
 # -- plans ----------------------------------------------------------------------------------------
 
 
-async def save_plan(engine: Engine, job: Job, stage: Stage, decision: Decision) -> None:
-    """Save the new child jobs and let the plan job wait for the rest."""
+async def save_plan(
+    engine: Engine, job: Job, stage: Stage, decision: Decision, *, begins: bool
+) -> None:
+    """Save the new child jobs and let the plan job wait for the rest.
+
+    The first child of a stage begins it.
+    """
     step = stage.steps[job.current_step - 1]
     has_children = any(c.step_number == job.current_step for c in decision.children)
     wait = jobs.Wait(
@@ -183,6 +213,8 @@ async def save_plan(engine: Engine, job: Job, stage: Stage, decision: Decision) 
         ]
         await jobs.insert_jobs(connection, job.tenant_id, new)
         await jobs.wait(connection, job, wait)
+        if new and begins:
+            await _begin_stage(connection, job)
         engine.failpoints.reach("before_commit")
 
     try:
@@ -261,6 +293,22 @@ async def save_combined(engine: Engine, job: Job, level: Level) -> None:
     """Save the result of a combine job and wake the jobs that wait for it."""
     results = {"documents": [str(made) for made in level.documents]}
     await _commit(engine, job, lambda c: jobs.complete(c, job, results=results, finished_units=0))
+
+
+async def save_begin(engine: Engine, job: Job) -> None:
+    """Announce that a stage without steps begins, unless another job has done so."""
+
+    async def work(connection: Connection) -> None:
+        await jobs.hold_lease(connection, job)
+        await _begin_stage(connection, job)
+
+    await engine.db.transact(job.tenant_id, work)
+
+
+async def _begin_stage(connection: Connection, job: Job) -> None:
+    await records.begin_stage_run(
+        connection, job.session_id, iteration=job.iteration_number, stage_slug=job.stage_slug
+    )
 
 
 async def save_wait(engine: Engine, job: Job, missing: tuple[str, ...]) -> None:

@@ -6,8 +6,7 @@ same bytes. `save` commits it.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 from uuid import UUID
@@ -26,10 +25,15 @@ from dialectic.core.documents.file_paths import (
     build_path,
 )
 from dialectic.core.documents.front_matter import render_document
+from dialectic.core.documents.plan_files import (
+    FOLDER_README,
+    FOLDER_READMES,
+    PLAN_ITEM,
+    README_NAME,
+)
 from dialectic.core.documents.prompts import Manifest
 from dialectic.core.documents.stitching import Chunk, sum_usage
-from dialectic.core.job import ExecutePayload, Job, derive_chunk_id, derive_contribution_id
-from dialectic.core.models.messages import Request
+from dialectic.core.job import Job, derive_chunk_id, derive_contribution_id
 from dialectic.core.process.definition import ExpectedDocument
 from dialectic.core.slug import slugify_name
 from dialectic.db.tables.contributions import NewChunk, NewContribution
@@ -52,6 +56,8 @@ class Written:
     contribution: NewContribution | None
     files: tuple[File, ...]
     resources: tuple[NewResource, ...] = ()
+    # The files of the agreed plan, if the document holds it.
+    plan: tuple[NewResource, ...] = ()
 
     @property
     def stored_id(self) -> UUID:
@@ -72,7 +78,8 @@ def write(
     chunk, said, files = None, list(material.chunks), list[File]()
     if answer is not None:
         is_whole = isinstance(outcome, Finish) and not said
-        raw = build_raw(material, answer, turn=None if is_whole else len(said))
+        turn = None if is_whole else len(said)
+        raw = answer.build_record(build_path(RawResponse(material.folder, material.name, turn)))
         said.append(build_said(material, answer, raw.path, manifest, is_whole=is_whole))
         files.append(raw)
         if not is_whole:
@@ -92,7 +99,15 @@ def write(
     document = build_document(job, material, said, outcome, flags)
     contribution = build_contribution(job, material, document, said, outcome, flags)
     resources = build_resources(job, material, contribution.id, cut.found)
-    return Written(chunk, contribution, (document, *files), tuple(resources))
+    plan = build_plan(
+        material.expected if material.is_lead else (),
+        cut.found,
+        folder=material.folder,
+        is_first_session=material.is_first_session,
+        session_id=job.session_id,
+        contribution_id=contribution.id,
+    )
+    return Written(chunk, contribution, (document, *files), tuple(resources), tuple(plan))
 
 
 def build_said(
@@ -116,10 +131,10 @@ def build_said(
         raw_finish_reason=reply.raw_finish_reason,
         request_id=reply.request_id,
         elapsed_ms=answer.elapsed_ms,
-        flags=(*material.flags, *(f"cleaned: {note}" for note in answer.notes)),
+        flags=(*material.flags, *answer.flags),
         path=build_path(ChunkFile(material.folder, material.name, turn)),
         raw_path=raw_path,
-        opening=None if turn or is_whole else material.words.as_opening(),
+        opening=None if turn or is_whole else material.build_opening(),
         manifest=None if manifest is None else manifest.as_json(),
     )
 
@@ -161,6 +176,7 @@ def build_contribution(
     """Build the record of a document."""
     contribution_id = derive_contribution_id(job.id)
     payload, last, usage = material.payload, said[-1], sum_usage(said)
+    sources = material.sources
     return NewContribution(
         id=contribution_id,
         model_id=payload.model_id,
@@ -171,7 +187,9 @@ def build_contribution(
         origin=material.origin,
         source_group=material.source_group,
         target_contribution_id=material.target_contribution_id,
-        source_contribution_ids=list_sources(material),
+        source_contribution_ids=tuple(source.id for source in sources),
+        read_version_ids=tuple(source.version_id for source in sources),
+        words_hash=material.basis.words_hash,
         original_model_contribution_id=payload.replaces,
         edit_version=payload.edition,
         is_incomplete=outcome.is_incomplete,
@@ -193,18 +211,6 @@ def build_contribution(
     )
 
 
-def list_sources(material: Material) -> tuple[UUID, ...]:
-    """List a document's sources: what its model read, then its assigned inputs.
-
-    The two differ when inputs were combined, or when a search found no passage in one of them.
-    The document still depends on all of them.
-    """
-    read = [item.source_id for item in material.words.inputs if item.source_id is not None]
-    payload = material.payload
-    given = payload.inputs if isinstance(payload, ExecutePayload) else ()
-    return tuple(dict.fromkeys([*read, *(each.contribution_id for each in given)]))
-
-
 def build_document(
     job: Job,
     material: Material,
@@ -221,6 +227,7 @@ def build_document(
         "iteration": job.iteration_number,
         "model": material.payload.model_name,
         **({"target_contribution_id": str(about)} if about else {}),
+        **({"read_versions": newer} if (newer := list_newer(material)) else {}),
         **({"source_group": str(material.source_group)} if material.source_group else {}),
         **({"turns": len(said)} if len(said) > 1 else {}),
         "finish_reason": said[-1].finish_reason.value,
@@ -237,6 +244,11 @@ def build_document(
     return File(build_path(kind(material.folder, material.name)), text.encode(), MARKDOWN)
 
 
+def list_newer(material: Material) -> list[str]:
+    """List the versions that the document read of inputs that were edited or regenerated."""
+    return [str(one.version_id) for one in material.sources if one.version_id != one.id]
+
+
 def list_shortened(said: list[Chunk]) -> list[str]:
     """List the inputs that any of the turns read in shortened form."""
     manifests = [turn.manifest for turn in said if turn.manifest is not None]
@@ -244,52 +256,24 @@ def list_shortened(said: list[Chunk]) -> list[str]:
     return list(dict.fromkeys(i["label"] for i in items if i["status"] == "compressed"))
 
 
-def build_raw(material: Material, answer: Answer, *, turn: int | None) -> File:
-    """Build the record of a call: the request, and the provider's raw response."""
-    record = {"request": _describe_request(answer.request), "response": answer.reply.raw}
-    text = json.dumps(record, ensure_ascii=False, indent=2, sort_keys=True)
-    path = build_path(RawResponse(material.folder, material.name, turn))
-    # UTF-8 cannot encode a lone surrogate: keep it in the record as a JSON escape.
-    return File(path, text.encode(errors="backslashreplace"), "application/json")
-
-
-def _describe_request(request: Request) -> dict[str, object]:
-    return {
-        "model": request.model,
-        "max_output_tokens": request.max_output_tokens,
-        "system": request.system,
-        "messages": [{"role": m.role.value, "content": m.content} for m in request.messages],
-    }
-
-
 # -- documents out of documents -------------------------------------------------------------------
 
 
 def build_resources(
-    job: Job, material: Material, contribution_id: UUID, found: dict[str, str]
+    job: Job, material: Material, contribution_id: UUID, found: Mapping[str, str]
 ) -> Iterator[NewResource]:
-    """Build the documents extracted from an answer, and the lead model's files in Pending/."""
-    filed = 0
+    """Build the documents extracted from an answer."""
     for expected in material.expected:
-        if expected.key not in found:
-            continue
-        yield build_stage_document(
-            expected,
-            found[expected.key],
-            folder=material.folder,
-            name=material.name,
-            session_id=job.session_id,
-            contribution_id=contribution_id,
-            model_name=material.payload.model_name,
-        )
-        if expected.fills_pending and material.is_lead and material.payload.edition == 1:
-            items = list(
-                build_work_items(
-                    expected, found[expected.key], material, contribution_id, after=filed
-                )
+        if expected.key in found:
+            yield build_stage_document(
+                expected,
+                found[expected.key],
+                folder=material.folder,
+                name=material.name,
+                session_id=job.session_id,
+                contribution_id=contribution_id,
+                model_name=material.payload.model_name,
             )
-            filed += len(items)
-            yield from items
 
 
 def build_stage_document(
@@ -325,33 +309,49 @@ def build_stage_document(
     )
 
 
-def build_work_items(
-    expected: ExpectedDocument,
-    body: str,
-    material: Material,
-    contribution_id: UUID,
+def build_plan(
+    expected: Sequence[ExpectedDocument],
+    found: Mapping[str, str],
     *,
-    after: int,
+    folder: StageFolder,
+    is_first_session: bool,
+    session_id: UUID,
+    contribution_id: UUID,
 ) -> Iterator[NewResource]:
-    """Build the files of the agreed plan: one for each section below the document's heading.
+    """Build the files of the agreed plan: one for each section of the documents that fill it.
 
     File names are unique in the project: numbers continue across all documents of an answer, and a
-    prefix names the session and the iteration.
+    prefix names the session and the iteration. Folders that the plan does not fill get a readme.
     """
-    folder = material.folder
-    level = _count_marks(expected) + 1
-    sections = list_sections(body, level) or [(expected.title, body)]
-    prefix = "" if material.is_first_session else f"session-{folder.session}-"
+    prefix = "" if is_first_session else f"session-{folder.session}-"
     prefix += f"iteration-{folder.iteration}-" if folder.iteration > 1 else ""
-    for number, (title, text) in enumerate(sections, start=after + 1):
+    filling = [one for one in expected if one.fills_pending and one.key in found]
+    sections = [
+        (document, title, text)
+        for document in filling
+        for title, text in _list_plan_sections(document, found[document.key])
+    ]
+    for number, (document, title, text) in enumerate(sections, start=1):
         slug = slugify_name(f"{prefix}{number:02d} {title}", fallback=f"{prefix}{number:02d}")
         yield NewResource(
-            resource_type="work_item",
-            path=build_path(WorkItem(folder.project, WorkStatus.PENDING, slug)),
-            text=f"# {title}\n\n{raise_headings(text, level - 1)}\n",
+            resource_type=PLAN_ITEM,
+            path=build_path(WorkItem(folder.project, WorkStatus.PENDING, f"{slug}.md")),
+            text=f"# {title}\n\n{text}\n",
+            session_id=session_id,
+            iteration_number=folder.iteration,
+            stage_slug=folder.stage,
             source_contribution_id=contribution_id,
-            document_key=expected.key,
+            document_key=document.key,
         )
+    for status, text in FOLDER_READMES.items() if sections else ():
+        path = build_path(WorkItem(folder.project, status, README_NAME))
+        yield NewResource(resource_type=FOLDER_README, path=path, text=text)
+
+
+def _list_plan_sections(document: ExpectedDocument, body: str) -> list[tuple[str, str]]:
+    level = _count_marks(document) + 1
+    sections = list_sections(body, level) or [(document.title, body)]
+    return [(title, raise_headings(text, level - 1)) for title, text in sections]
 
 
 def _count_marks(expected: ExpectedDocument) -> int:

@@ -92,7 +92,7 @@ class Compressor(enum.StrEnum):
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class InputRule(_Part):
@@ -138,6 +138,8 @@ class Step(_Part):
 
     name: str = Field(pattern=STEP_NAME)
     description: str = ""
+    # What its jobs do, for progress messages: "Merging critiques".
+    progress_label: str | None = Field(default=None, pattern=ONE_LINE, max_length=60)
     prompt_template_name: str
     granularity_strategy: Strategy
     output_type: str = Field(pattern=OUTPUT_TYPE, max_length=40)
@@ -153,6 +155,11 @@ class Step(_Part):
     per_source_max: StrictInt | None = Field(default=None, ge=1)
     # The typical length of one answer, for quotes without better data.
     expected_output_tokens: StrictInt | None = Field(default=None, ge=1, le=EXPECTED_TOKENS_MAX)
+
+    @property
+    def label(self) -> str:
+        """The name of the step in progress messages."""
+        return self.progress_label or self.name.replace("_", " ").capitalize()
 
     def list_sources(self) -> list[InputRule]:
         """List the rules that read contributions, not feedback."""
@@ -170,6 +177,8 @@ class Stage(_Part):
     slug: str = Field(pattern=STAGE_SLUG)
     display_name: str = Field(min_length=1)
     description: str = ""
+    # As in a step, for a stage without steps.
+    progress_label: str | None = Field(default=None, pattern=ONE_LINE, max_length=60)
     system_prompt_name: str
     # The template of the seed prompt. In a stage without steps it is the whole prompt.
     prompt_template_name: str
@@ -180,6 +189,11 @@ class Stage(_Part):
     # As in a step, for a stage without steps.
     compressor: Compressor = Compressor.EXTRACT
     expected_output_tokens: StrictInt | None = Field(default=None, ge=1, le=EXPECTED_TOKENS_MAX)
+
+    @property
+    def label(self) -> str:
+        """The name of the stage in progress messages."""
+        return self.progress_label or self.display_name
 
     @property
     def parts(self) -> tuple[Step, ...] | tuple[Stage]:
@@ -331,6 +345,7 @@ def build_expected_output(stage: Stage) -> Json:
         "documents": documents,
         "expected_output_tokens": stage.expected_output_tokens,
         "compressor": stage.compressor.value,
+        "progress_label": stage.progress_label,
     }
 
 

@@ -78,7 +78,7 @@ _Resource = Ref("dialectic_project_resources")
 class Row(BaseModel):
     """A row of some table."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     table: ClassVar[str]
     # Columns that stay behind, in addition to the owners.
@@ -183,6 +183,8 @@ class SessionRow(Row):
     is_autopilot: bool
     continue_until_complete: bool
     max_output_tokens: Nth | None
+    # Bundles of earlier versions do not have it.
+    full_answers_only: bool = False
     max_retries: Count
     created_at: Moment
 
@@ -203,6 +205,7 @@ class StageRunRow(Row):
     """One stage of one iteration that has ended."""
 
     table = "dialectic_stage_runs"
+    left_behind = frozenset({"step_units"})
 
     session_id: Annotated[UUID, _Session]
     iteration_number: Nth
@@ -220,12 +223,28 @@ class FileRow(Row):
     """A file; the archive holds its bytes."""
 
     table = "dialectic_files"
-    left_behind = frozenset({"project_id", "content", "written_at", "tried_at", "created_at"})
+    left_behind = frozenset(
+        {
+            "project_id",
+            "content",
+            "written_at",
+            "tried_at",
+            "created_at",
+            "earlier_sha256",
+            "is_withdrawn",
+        }
+    )
 
     path: Annotated[str, InStorage()]
     mime_type: str
     size_bytes: SizeBytes
     sha256: Sha256
+
+
+def _match_sources(versions: tuple[UUID, ...], info: ValidationInfo) -> tuple[UUID, ...]:
+    if versions and len(versions) != len(info.data.get("source_contribution_ids", versions)):
+        raise ValueError("it must have one version for each source")
+    return versions
 
 
 class ContributionRow(Row):
@@ -249,6 +268,11 @@ class ContributionRow(Row):
     origin: Nth | None
     source_group: Annotated[UUID | None, _Contribution]
     source_contribution_ids: Annotated[Several[UUID], Ref("dialectic_contributions", is_loose=True)]
+    # Bundles of earlier versions do not have these two.
+    read_version_ids: Annotated[
+        Several[UUID], Ref("dialectic_contributions", is_loose=True), AfterValidator(_match_sources)
+    ] = ()
+    words_hash: Sha256 | None = None
     target_contribution_id: Annotated[UUID | None, _Contribution]
     is_intermediate: bool
     is_incomplete: bool
@@ -354,7 +378,7 @@ TextRow: TypeAlias = ContributionRow | ChunkRow | ResourceRow
 class ProjectRows(BaseModel):
     """A whole project, by table: the content of `project_settings.json`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     dialectic_projects: Annotated[Several[ProjectRow], Field(min_length=1, max_length=1)]
     dialectic_domains: Several[DomainRow]

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from pydantic_core import to_jsonable_python
 
+from dialectic.core.documents.excerpt import build_excerpt
 from dialectic.core.documents.stitching import Chunk
 from dialectic.core.job import Job
 from dialectic.core.models.messages import FinishReason, UsageSource
@@ -37,6 +38,9 @@ class NewContribution:
     source_group: UUID | None
     target_contribution_id: UUID | None
     source_contribution_ids: tuple[UUID, ...]
+    # The version that was read of each of them, and a hash of what the model was asked.
+    read_version_ids: tuple[UUID, ...]
+    words_hash: str | None
     # The first version, if this is a later one: readers refer to the document by that id.
     original_model_contribution_id: UUID | None
     edit_version: int
@@ -65,9 +69,9 @@ async def insert_contribution(
     """Insert a job's document with all its files, and announce it to followers of the session."""
     if new.original_model_contribution_id is not None:
         await supersede(connection, new.original_model_contribution_id)
-    record = build_record(job, new)
+    record, excerpt = build_record(job, new), build_excerpt(new.content)
     await connection.execute(
-        SQL["insert_contribution"], job.tenant_id, project_id, record, *bind_files(files)
+        SQL["insert_contribution"], job.tenant_id, project_id, record, *bind_files(files), excerpt
     )
 
 

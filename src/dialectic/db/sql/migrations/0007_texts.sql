@@ -22,6 +22,10 @@ create table dialectic_contributions (
   target_contribution_id uuid,
   -- What it was made from, in the order in which it was read.
   source_contribution_ids uuid[] not null default '{}',
+  -- The version that was read of each of them, one for one; empty if that is unknown.
+  read_version_ids uuid[] not null default '{}',
+  -- A hash of what the model was asked; null for texts by users.
+  words_hash text check (words_hash ~ '^[0-9a-f]{64}$'),
   is_intermediate boolean not null default false,
   is_incomplete boolean not null default false,
   -- One of its sources has changed since.
@@ -60,7 +64,9 @@ create table dialectic_contributions (
     deferrable initially deferred,
   unique (tenant_id, storage_path),
   constraint only_a_later_version_has_an_original
-    check ((edit_version > 1) = (original_model_contribution_id is not null))
+    check ((edit_version > 1) = (original_model_contribution_id is not null)),
+  constraint each_source_has_one_version
+    check (cardinality(read_version_ids) in (0, cardinality(source_contribution_ids)))
 );
 -- A job writes one contribution, however often it crashes and reruns.
 create unique index one_contribution_per_job on dialectic_contributions (tenant_id, job_id)

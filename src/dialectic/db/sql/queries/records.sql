@@ -145,18 +145,21 @@ delete from dialectic_projects where id = $1
 insert into dialectic_sessions
   (tenant_id, id, project_id, user_id, process_template_id, wallet_id, selected_model_ids,
    lead_model_index, current_stage_slug, until_stage_slug, max_retries, session_description,
-   is_autopilot, continue_until_complete, max_output_tokens)
+   is_autopilot, continue_until_complete, max_output_tokens, full_answers_only)
 select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, asked.session_description,
-  asked.is_autopilot, asked.continue_until_complete, asked.max_output_tokens
+  asked.is_autopilot, asked.continue_until_complete, asked.max_output_tokens, asked.full_answers_only
 from jsonb_populate_record(null::dialectic_sessions, $12) asked
 
 -- name: insert_stage_run
 insert into dialectic_stage_runs
-  (tenant_id, session_id, iteration_number, stage_slug, position, is_last, planned_units, status,
-   started_at)
-values ($1, $2, $3, $4, $5, $6, $7, $8, case when $8 = 'generating' then dialectic.now() end)
+  (tenant_id, session_id, iteration_number, stage_slug, position, is_last, planned_units, step_units,
+   status)
+values ($1, $2, $3, $4, $5, $6, $7, $8, 'waiting')
 on conflict do nothing
 returning stage_slug
+
+-- name: begin_stage_run
+select begin_stage($1, $2, $3)
 
 -- name: list_files_of_project
 select path, mime_type, size_bytes, sha256 from dialectic_files
@@ -171,7 +174,8 @@ select path from dialectic_discarded_files where starts_with(path, $2)
 
 -- name: put_resources
 -- Texts with their files. Both may be replaced: the row holds the latest bytes until they are
--- stored.
+-- stored. A file in a work folder may have been changed by a person, so its hash does not tell what
+-- we wrote; the text of its resource does.
 with given as (
   select n.*, convert_to(n.text, 'UTF8') as bytes
   from jsonb_to_recordset($4::jsonb) as n (
@@ -184,10 +188,19 @@ files as (
     (tenant_id, path, project_id, mime_type, size_bytes, sha256, content)
   select $1, n.path, $2, n.mime_type, length(n.bytes), encode(sha256(n.bytes), 'hex'), n.bytes
   from given n
+  where not exists (
+    select from dialectic_project_resources r
+    where r.tenant_id = $1 and r.storage_path = n.path and r.content = n.text
+      and r.resource_type = n.resource_type)
   on conflict (tenant_id, path) do update
   set size_bytes = excluded.size_bytes, sha256 = excluded.sha256, content = excluded.content,
-      written_at = null
-  where f.sha256 <> excluded.sha256
+      written_at = null, is_withdrawn = false,
+      earlier_sha256 = f.earlier_sha256 || array(
+        select encode(sha256(convert_to(r.content, 'UTF8')), 'hex')
+        from dialectic_project_resources r
+        where r.tenant_id = f.tenant_id and r.storage_path = f.path and f.written_at is not null
+          and split_part(f.path, '/', 2) in ('Pending', 'Current', 'Complete'))
+  where f.sha256 <> excluded.sha256 or f.is_withdrawn
 )
 insert into dialectic_project_resources as r
   (tenant_id, id, project_id, user_id, resource_type, session_id, iteration_number, stage_slug,
@@ -198,8 +211,10 @@ from given n
 -- Matched by path: an imported resource may have another id.
 on conflict (tenant_id, storage_path) do update
 set content = excluded.content, size_bytes = excluded.size_bytes, notes = excluded.notes,
-    source_contribution_id = excluded.source_contribution_id
-where r.content <> excluded.content
+    source_contribution_id = excluded.source_contribution_id,
+    resource_type = excluded.resource_type, iteration_number = excluded.iteration_number
+where (r.content, r.resource_type, r.source_contribution_id)
+  is distinct from (excluded.content, excluded.resource_type, excluded.source_contribution_id)
 
 -- name: mark_generating
 update dialectic_sessions set phase = 'generating' where id = $1
@@ -242,7 +257,8 @@ limit 5
 select s.id, s.project_id, s.user_id, s.wallet_id, s.session_description, s.phase,
   s.current_stage_slug, s.until_stage_slug,
   s.iteration_count, s.selected_model_ids, s.lead_model_index, s.is_autopilot,
-  s.continue_until_complete, s.max_output_tokens, s.max_retries, s.created_at, p.project_name,
+  s.continue_until_complete, s.max_output_tokens, s.full_answers_only, s.max_retries, s.created_at,
+  p.project_name,
   p.slug as project_slug, t.id as process_template_id, t.name as process_name, t.content_hash,
   g.budget_credits, coalesce(g.spent_credits, 0) as spent_credits,
   coalesce(g.play_spent_credits, 0) as play_spent_credits,
@@ -264,8 +280,12 @@ where s.id = $1
 -- name: change_session
 update dialectic_sessions
 set continue_until_complete = coalesce($2, continue_until_complete),
-    max_output_tokens = case when not $4 then coalesce($3, max_output_tokens) end
+    max_output_tokens = case when not $4 then coalesce($3, max_output_tokens) end,
+    full_answers_only = coalesce($5, full_answers_only)
 where id = $1
+
+-- name: set_full_answers_only
+update dialectic_sessions set full_answers_only = $2 where id = $1
 
 -- name: change_models
 -- Keep the lead model if it is among the new models; otherwise the first one leads.
@@ -296,7 +316,8 @@ where session_id = $1
 order by iteration_number, position
 
 -- name: insert_contribution
--- With its files, as insert_files does. Followers of the session receive the full record. Columns
+-- With its files, as insert_files does. Followers of the session receive the full record, with an
+-- excerpt ($8) in place of the text. Columns
 -- are named, so that a worker can still save its result after a newer version has added columns.
 with files as (
   insert into dialectic_files (tenant_id, path, project_id, mime_type, size_bytes, sha256, content)
@@ -308,14 +329,14 @@ written as (
   insert into dialectic_contributions
     (tenant_id, id, session_id, job_id, model_id, model_name, model_index, stage, iteration_number,
      contribution_type, rank, origin, source_group, target_contribution_id, source_contribution_ids,
-     original_model_contribution_id, edit_version, is_incomplete,
-     is_intermediate, flags, content, storage_path, raw_response_storage_path, size_bytes,
+     read_version_ids, words_hash, original_model_contribution_id, edit_version,
+     is_incomplete, is_intermediate, flags, content, storage_path, raw_response_storage_path, size_bytes,
      prompt_template_name, tokens_used_input, tokens_used_output, usage_source, finish_reason,
      raw_finish_reason, provider_request_id, processing_time_ms, manifest)
   select tenant_id, id, session_id, job_id, model_id, model_name, model_index, stage, iteration_number,
     contribution_type, rank, origin, source_group, target_contribution_id, source_contribution_ids,
-    original_model_contribution_id, edit_version, is_incomplete,
-    is_intermediate, flags, content, storage_path, raw_response_storage_path, size_bytes,
+    read_version_ids, words_hash, original_model_contribution_id, edit_version,
+    is_incomplete, is_intermediate, flags, content, storage_path, raw_response_storage_path, size_bytes,
     prompt_template_name, tokens_used_input, tokens_used_output, usage_source, finish_reason,
     raw_finish_reason, provider_request_id, processing_time_ms, manifest
   from jsonb_populate_record(null::dialectic_contributions, $3)
@@ -323,7 +344,8 @@ written as (
 )
 select announce(c.session_id, 'dialectic_contribution_received',
   jsonb_build_object('sessionId', c.session_id, 'job_id', c.job_id, 'is_continuing', false,
-    'contribution', to_jsonb(c) - 'tenant_id' - 'content'))
+    'contribution', to_jsonb(c) - 'tenant_id' - 'content'
+      || jsonb_build_object('excerpt', $8::text)))
 from written c
 
 -- name: insert_chunk
@@ -366,7 +388,8 @@ select announce($1, $2, $3)
 select c.id, c.job_id, c.model_name, c.model_index, c.stage, c.iteration_number,
   c.contribution_type, c.target_contribution_id, c.source_contribution_ids, c.source_group,
   c.storage_path, c.is_incomplete, c.is_intermediate, c.is_stale, c.flags, c.edit_version, c.size_bytes,
-  c.tokens_used_input, c.tokens_used_output, c.finish_reason, c.created_at
+  c.tokens_used_input, c.tokens_used_output, c.finish_reason, c.created_at,
+  list_read_versions(c.tenant_id, c.source_contribution_ids, c.read_version_ids) as read_versions
 from dialectic_contributions c
 left join dialectic_stage_runs r
   on r.tenant_id = c.tenant_id and r.session_id = c.session_id
@@ -378,7 +401,8 @@ order by c.iteration_number, r.position, c.contribution_type, c.model_index, c.r
 -- Everything that a job needs of its session, in one query. Feedback is that of this iteration and
 -- the previous one; $3 are the types of resource that a user gives to a project.
 select s.id as session_id, s.project_id, s.user_id, s.wallet_id, s.process_template_id, s.is_autopilot,
-  s.continue_until_complete as continues, s.max_output_tokens, s.max_retries, s.lead_model_index,
+  s.continue_until_complete as continues, s.max_output_tokens, s.full_answers_only, s.max_retries,
+  s.lead_model_index,
   s.selected_model_ids as model_ids,
   p.slug as project_slug, p.project_name, d.name as domain,
   concat_ws(e'\n\n', p.initial_user_prompt, nullif(s.session_description, '')) as request,
@@ -398,6 +422,11 @@ select s.id as session_id, s.project_id, s.user_id, s.wallet_id, s.process_templ
     where r.tenant_id = s.tenant_id and r.session_id = s.id and r.iteration_number = $2
       and r.resource_type = 'seed_prompt'
   ) as seeded,
+  array(
+    select r.stage_slug from dialectic_stage_runs r
+    where r.tenant_id = s.tenant_id and r.session_id = s.id and r.iteration_number = $2
+      and r.status = 'waiting'
+  ) as waiting,
   (
     select coalesce(jsonb_agg(jsonb_build_object(
       'stage', f.stage_slug, 'iteration', f.iteration_number, 'content', f.content,
@@ -509,7 +538,11 @@ returning c.id
 -- name: load_contribution
 select c.id, c.session_id, c.job_id, c.model_id, c.model_name, c.model_index, c.stage,
   c.iteration_number, c.contribution_type, c.source_group, c.target_contribution_id, c.rank, c.origin,
-  c.source_contribution_ids, c.is_intermediate, c.is_incomplete, c.is_stale, c.is_latest_edit,
+  c.source_contribution_ids, c.read_version_ids, c.words_hash,
+  list_read_versions(c.tenant_id, c.source_contribution_ids, c.read_version_ids) as read_versions,
+  c.read_version_ids[array_position(c.source_contribution_ids, c.target_contribution_id)]
+    as target_version_id,
+  c.is_intermediate, c.is_incomplete, c.is_stale, c.is_latest_edit,
   c.flags, c.content, c.storage_path, c.raw_response_storage_path, c.prompt_template_name,
   c.tokens_used_input, c.tokens_used_output, c.usage_source, c.finish_reason, c.edit_version,
   c.original_model_contribution_id, c.user_id, c.created_at, c.manifest,
@@ -548,19 +581,20 @@ with written as (
   insert into dialectic_contributions
     (tenant_id, id, session_id, user_id, model_id, model_name, model_index, stage, iteration_number,
      contribution_type, source_group, target_contribution_id, rank,
-     origin, source_contribution_ids, is_intermediate, flags, content, storage_path, size_bytes,
-     prompt_template_name, edit_version, original_model_contribution_id)
+     origin, source_contribution_ids, read_version_ids, is_intermediate, flags, content, storage_path,
+     size_bytes, prompt_template_name, edit_version, original_model_contribution_id)
   select c.tenant_id, $2, c.session_id, $3, c.model_id, c.model_name, c.model_index, c.stage,
     c.iteration_number, c.contribution_type, c.source_group,
-    c.target_contribution_id, c.rank, c.origin, c.source_contribution_ids, c.is_intermediate, $4, $5,
-    $6, $7, c.prompt_template_name, $8, c.id
+    c.target_contribution_id, c.rank, c.origin, c.source_contribution_ids, c.read_version_ids,
+    c.is_intermediate, $4, $5, $6, $7, c.prompt_template_name, $8, c.id
   from dialectic_contributions c
   where c.id = $1
   returning *
 )
 select announce(c.session_id, 'dialectic_contribution_received',
   jsonb_build_object('sessionId', c.session_id, 'job_id', null, 'is_continuing', false,
-    'contribution', to_jsonb(c) - 'tenant_id' - 'content'))
+    'contribution', to_jsonb(c) - 'tenant_id' - 'content'
+      || jsonb_build_object('excerpt', $9::text)))
 from written c
 
 -- name: insert_feedback
