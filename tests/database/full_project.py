@@ -119,7 +119,6 @@ class Project:
             "stage": place.folder.stage,  # type: ignore[union-attr]
             "iteration_number": place.folder.iteration,  # type: ignore[union-attr]
             "contribution_type": place.contribution.contribution_type,  # type: ignore[union-attr]
-            "root_contribution_id": str(contribution_id),
             "content": text,
             "storage_path": path,
             "size_bytes": len(document.encode()),
@@ -135,7 +134,6 @@ class Project:
             "rank": 1,
             "origin": 1,
             "created_at": "2026-05-01T10:00:01.25+00:00",
-            "turn_index": 0,
             "is_intermediate": False,
             "is_incomplete": False,
             "is_stale": False,
@@ -252,7 +250,6 @@ def _add_texts(made: Project) -> None:
         "# Bread\n\nSell it cheaply.\n",
         user_id=made.account.user_id,
         edit_version=2,
-        root_contribution_id=first,
         original_model_contribution_id=first,
     )
     made.add_resource(

@@ -310,7 +310,7 @@ def _list_existing(rows: Sequence[asyncpg.Record], iteration: int) -> dict[Docum
             "text_bytes"
         ]
         for row in rows
-        if row["iteration_number"] == iteration and row["is_latest_edit"] and row["turn_index"] == 0
+        if row["iteration_number"] == iteration and row["is_latest_edit"]
     }
 
 

@@ -24,16 +24,22 @@ from dialectic.contract.accounts import (
     Transaction,
     Wallet,
 )
-from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary
+from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary, SystemPrompt
 from dialectic.contract.contributions import ChunkRecord, ContributionRecord, EditedContribution
 from dialectic.contract.events import Event
 from dialectic.contract.notifications import NotificationPage, ReadResult
 from dialectic.contract.projects import (
+    Document,
     ExportedProject,
     ImportedProject,
     Kind,
     PlanFile,
+    Project,
+    ProjectChange,
     ProjectFile,
+    ProjectSummary,
+    Resource,
+    ResourceRequest,
     SearchResults,
 )
 from dialectic.contract.sessions import (
@@ -88,6 +94,18 @@ class Backend(Protocol):
     async def quote(self, request: RunRequest, *, lists_smaller: bool) -> RunQuote: ...
     async def create(self, request: RunRequest) -> UUID: ...
     async def generate(self, session_id: UUID) -> None: ...
+
+    # -- existing projects
+    async def list_projects(self, limit: int) -> list[ProjectSummary]: ...
+    async def load_project(self, project_id: UUID) -> Project: ...
+    async def change_project(self, project_id: UUID, wanted: ProjectChange) -> Project: ...
+    async def add_session(self, project_id: UUID, request: RunRequest) -> UUID:
+        """Add the request's resources to a project, and a session."""
+
+    async def list_resources(self, project_id: UUID) -> list[Resource]: ...
+    async def load_document(self, document_id: UUID) -> Document: ...
+    async def add_resource(self, project_id: UUID, given: ResourceRequest) -> Resource: ...
+    async def remove_resource(self, project_id: UUID, resource_id: UUID) -> None: ...
 
     # -- looking
     async def list_sessions(self, limit: int) -> list[SessionSummary]: ...
@@ -163,6 +181,7 @@ class Backend(Protocol):
     async def choose_model(self, wished: str | None) -> str: ...
     async def send(self, question: ChatRequest, on_text: OnText) -> ChatReply: ...
     async def list_chats(self, limit: int) -> list[ChatSummary]: ...
+    async def list_system_prompts(self) -> list[SystemPrompt]: ...
 
 
 Act: TypeAlias = Callable[[Backend], Awaitable[ExitCode | None]]

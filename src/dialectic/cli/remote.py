@@ -31,16 +31,22 @@ from dialectic.contract.accounts import (
     Wallet,
 )
 from dialectic.contract.base import RequestBody, show_dollars
-from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary
+from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary, SystemPrompt
 from dialectic.contract.contributions import ChunkRecord, ContributionRecord, EditedContribution
 from dialectic.contract.events import FROM_THE_START, Event, StateReset, format_id
 from dialectic.contract.notifications import NotificationPage, ReadResult
 from dialectic.contract.projects import (
+    Document,
     ExportedProject,
     ImportedProject,
     Kind,
     PlanFile,
+    Project,
+    ProjectChange,
     ProjectFile,
+    ProjectSummary,
+    Resource,
+    ResourceRequest,
     SearchResults,
 )
 from dialectic.contract.sessions import (
@@ -198,6 +204,37 @@ class RemoteBackend:
 
     async def generate(self, session_id: UUID) -> None:
         await self._client.generate(session_id)
+
+    # -- existing projects
+
+    async def list_projects(self, limit: int) -> list[ProjectSummary]:
+        return await take(self._client.list_projects(), limit)
+
+    async def load_project(self, project_id: UUID) -> Project:
+        return await self._client.get_project(project_id)
+
+    async def change_project(self, project_id: UUID, wanted: ProjectChange) -> Project:
+        return await self._client.change_project(project_id, **wanted.model_dump())
+
+    async def add_session(self, project_id: UUID, request: RunRequest) -> UUID:
+        for given in request.resources:
+            await self.add_resource(project_id, given)
+        wanted = narrow(request, SessionRequest)
+        return (await self._client.create_session(project_id, wanted)).id
+
+    async def list_resources(self, project_id: UUID) -> list[Resource]:
+        return [one async for one in self._client.list_resources(project_id)]
+
+    async def load_document(self, document_id: UUID) -> Document:
+        return await self._client.get_document(document_id)
+
+    async def add_resource(self, project_id: UUID, given: ResourceRequest) -> Resource:
+        return await self._client.add_resource(
+            project_id, kind=given.kind.value, name=given.name, text=given.text
+        )
+
+    async def remove_resource(self, project_id: UUID, resource_id: UUID) -> None:
+        await self._client.remove_resource(project_id, resource_id)
 
     # -- looking
 
@@ -415,7 +452,7 @@ class RemoteBackend:
         )
 
     async def send(self, question: ChatRequest, on_text: OnText) -> ChatReply:
-        options = question.model_dump(exclude={"message", "model", "system_prompt_id", "stream"})
+        options = question.model_dump(exclude={"message", "model", "stream"})
         async for piece in self._client.chat(question.message, question.model, **options):
             if isinstance(piece, ChatReply):
                 return piece
@@ -428,6 +465,9 @@ class RemoteBackend:
 
     async def list_chats(self, limit: int) -> list[ChatSummary]:
         return await take(self._client.list_chats(), limit)
+
+    async def list_system_prompts(self) -> list[SystemPrompt]:
+        return [one async for one in self._client.list_system_prompts()]
 
 
 def _check_name(process: str) -> str:

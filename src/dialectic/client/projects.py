@@ -57,10 +57,14 @@ def get_project(project_id: UUID) -> Call[Project]:
 
 
 def change_project(
-    project_id: UUID, *, name: str | None = None, is_archived: bool | None = None
+    project_id: UUID,
+    *,
+    name: str | None = None,
+    domain: str | None = None,
+    is_archived: bool | None = None,
 ) -> Call[Project]:
-    """Rename, archive or unarchive a project."""
-    body = fill(ProjectChange, name=name, is_archived=is_archived)
+    """Rename, archive or unarchive a project, or change its domain."""
+    body = fill(ProjectChange, name=name, domain=domain, is_archived=is_archived)
     return act(f"/projects/{project_id}", Project, body, method="PATCH")
 
 
@@ -80,6 +84,12 @@ def add_resource(
 def list_resources(project_id: UUID) -> Call[Page[Resource]]:
     """List a project's resources."""
     return get(f"/projects/{project_id}/resources", Page[Resource])
+
+
+def remove_resource(project_id: UUID, resource_id: UUID) -> Call[None]:
+    """Remove a resource from a project."""
+    path = f"/projects/{project_id}/resources/{resource_id}"
+    return Call(method="DELETE", path=path, read=ignore_body)
 
 
 def get_document(document_id: UUID) -> Call[Document]:

@@ -145,9 +145,7 @@ class ReceivedContribution(ContributionFields, EventPart):
     read_version_ids: list[UUID]
     words_hash: str | None
     target_contribution_id: UUID | None
-    root_contribution_id: UUID
     original_model_contribution_id: UUID | None
-    turn_index: int
     is_latest_edit: bool
     raw_response_storage_path: str | None
     mime_type: str

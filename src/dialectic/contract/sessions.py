@@ -60,6 +60,11 @@ class SessionOptions(RequestBody):
     models: Models | None = Field(
         default=None, description="The server's default models if absent."
     )
+    session_description: str = Field(
+        default="",
+        description="What this session is about beyond the project's prompt. Every prompt has it.",
+        examples=["This time for the winter months only."],
+    )
     until: Slug | None = Field(
         default=None, description="The last stage; the process's last if absent."
     )
@@ -178,6 +183,7 @@ class SessionSummary(ResponseBody):
 class Session(SessionSummary):
     """A session."""
 
+    description: Annotated[str, Column("session_description")]
     models: Annotated[list[str], Column("model_names")] = Field(
         description="The models of all seats, by number, those that left included."
     )
@@ -291,6 +297,7 @@ class SessionRecord(ResponseBody):
     project_slug: str
     user_id: UUID
     wallet_id: UUID
+    session_description: str
     status: str
     current_stage_slug: str
     until_stage_slug: str

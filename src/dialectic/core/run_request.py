@@ -5,7 +5,7 @@ Knows neither the existing projects and sessions nor the catalogue of models.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from dialectic.core.process.definition import Process
 from dialectic.core.text import clean_text
@@ -49,17 +49,26 @@ def check_name(name: str) -> str:
     return text
 
 
-def check_run_request(process: Process, *, until: str | None, domain: str) -> None:
-    """Reject a stage or a domain that the process does not have."""
+def check_run_request(process: Process, *, until: str | None, domain: str) -> str:
+    """Reject a stage or a domain that the process does not have; return the domain's name."""
     process.load_stage(until or process.order[-1].slug)
-    if domain not in process.file.domains:
-        known = ", ".join(process.file.domains)
-        raise UsageError(
-            f"Process {process.name!r} has no domain {domain!r}. It has: {known}. "
-            "Choose one with --domain (over HTTP: `domain`).",
-            reason="no_domain",
-            subject=domain,
-        )
+    return get_domain(domain, process.file.domains, f"Process {process.name!r} has")
+
+
+def get_domain(domain: str, known: Collection[str], who: str) -> str:
+    """Find a domain among those that `who` has; letter case and spaces do not matter."""
+    by_key = {_fold(name): name for name in known}
+    if (found := by_key.get(_fold(domain))) is not None:
+        return found
+    raise UsageError(
+        f"{who} no domain {domain!r}. Known domains: {', '.join(known)}. Choose one of them.",
+        reason="no_domain",
+        subject=domain,
+    )
+
+
+def _fold(name: str) -> str:
+    return " ".join(name.replace("-", " ").replace("_", " ").split()).casefold()
 
 
 def get_lead(models: Sequence[str], lead: str | None) -> int:

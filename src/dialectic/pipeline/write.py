@@ -204,7 +204,6 @@ def build_contribution(
         source_contribution_ids=tuple(source.id for source in sources),
         read_version_ids=tuple(source.version_id for source in sources),
         words_hash=material.basis.words_hash,
-        root_contribution_id=payload.replaces or contribution_id,
         original_model_contribution_id=payload.replaces,
         edit_version=payload.edition,
         is_incomplete=outcome.is_incomplete,

@@ -30,6 +30,7 @@ from dialectic.db.pool import Connection
 from dialectic.db.tables.files import (
     SQL,
     File,
+    discard_file,
     discard_files,
     forget_files,
     list_tickets,
@@ -304,6 +305,13 @@ async def discard_files_in(
         due_after=LEFT_BEHIND_AFTER,
         # A worker that writes a file holds it exclusively for this long.
         settled_after=AGAIN_AFTER,
+    )
+
+
+async def discard_file_in(connection: Connection, project_id: UUID, path: str) -> None:
+    """Record one file of a project in the transaction that removes it, as `discard_files_in`."""
+    await discard_file(
+        connection, project_id, path, due_after=LEFT_BEHIND_AFTER, settled_after=AGAIN_AFTER
     )
 
 

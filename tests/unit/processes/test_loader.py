@@ -45,6 +45,8 @@ GIVEN = {
     "inputs": [build_block("Thesis A", "First."), build_block("Thesis B", "Second.")],
     "listing": ["- Thesis A", "- Thesis B"],
     "guidance": "Think of those who run it.",
+    "seat": "Sceptic",
+    "stance": "Doubt what is not shown.",
 }
 # The prompts that are sent: those of steps, and of stages without any.
 SENT = [part.prompt_template_name for stage in STANDARD.order for part in (stage.steps or (stage,))]
@@ -93,7 +95,7 @@ def test_a_prompt_that_is_sent_holds_the_request_the_feedback_and_its_inputs_in_
 
 @each_case("name", SENT)
 def test_what_a_prompt_is_not_given_leaves_no_empty_point(name: str) -> None:
-    text = render(name, guidance="", context=[], feedback=[])
+    text = render(name, guidance="", context=[], feedback=[], seat="", stance="")
     assert not [line for line in text.splitlines() if line.strip() == "-"]
 
 

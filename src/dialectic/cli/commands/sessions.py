@@ -174,7 +174,7 @@ def _describe(backend: Backend, detail: SessionDetail) -> Iterator[str]:
         if job.status is JobStatus.COMPLETED and not job.error_details:
             continue
         reason = f" ({job.status_reason})" if job.status_reason else ""
-        who = name_seat(session, job.seat, job.model_name)
+        who = name_seat(session, job.model_index, job.model_name)
         yield f"Job       {str(job.id)[:8]} {who}: {job.status}{reason}"
         yield from _describe_errors(job)
     for one in detail.contributions:

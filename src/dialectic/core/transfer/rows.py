@@ -22,6 +22,7 @@ from pydantic import (
     Field,
     ValidationInfo,
     field_validator,
+    model_validator,
 )
 
 from dialectic.core.documents.prompts import check_manifest
@@ -85,6 +86,15 @@ class Row(BaseModel):
     left_behind: ClassVar[frozenset[str]] = frozenset()
     # Fields that describe the row and are not columns of it.
     added: ClassVar[frozenset[str]] = frozenset()
+    # Fields that bundles of earlier versions have; they are ignored.
+    retired: ClassVar[frozenset[str]] = frozenset()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _ignore_retired(cls, given: Any) -> Any:
+        if not cls.retired or not isinstance(given, dict):
+            return given
+        return {name: value for name, value in given.items() if name not in cls.retired}
 
     @classmethod
     def pick(cls: type[RowT], columns: Json) -> RowT:
@@ -103,7 +113,6 @@ class DomainRow(Row):
     """The domain of a project."""
 
     table = "dialectic_domains"
-    left_behind = frozenset({"parent_domain_id"})
 
     id: Annotated[UUID, _Domain]
     name: str = Field(min_length=1, max_length=200)
@@ -249,6 +258,7 @@ class ContributionRow(Row):
     table = "dialectic_contributions"
     left_behind = frozenset({"job_id"})
     added = frozenset({"is_by_user", "content_in"})
+    retired = frozenset({"root_contribution_id", "turn_index"})
 
     id: Annotated[UUID, _Contribution]
     session_id: Annotated[UUID, _Session]
@@ -269,8 +279,6 @@ class ContributionRow(Row):
     ] = ()
     words_hash: Sha256 | None = None
     target_contribution_id: Annotated[UUID | None, _Contribution]
-    root_contribution_id: Annotated[UUID, _Contribution]
-    turn_index: Count
     is_intermediate: bool
     is_incomplete: bool
     is_stale: bool

@@ -95,8 +95,6 @@ def build_contribution(
         "read_version_ids": about[::-1],
         "words_hash": None if nth else "0" * 64,
         "target_contribution_id": about[-1] if about else None,
-        "root_contribution_id": str(contribution_id),
-        "turn_index": 0,
         "is_intermediate": False,
         "is_incomplete": nth == 0,
         "is_stale": False,

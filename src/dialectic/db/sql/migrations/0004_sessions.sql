@@ -59,6 +59,7 @@ create table dialectic_sessions (
   user_id uuid not null references users (id),
   process_template_id uuid not null,
   wallet_id uuid not null,
+  -- What the session is about beyond the project's prompt; a part of every prompt.
   session_description text not null default '',
   -- The models of its seats, by number. A seat that left keeps its number and its entry.
   selected_model_ids uuid[] not null

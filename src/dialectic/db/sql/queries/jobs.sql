@@ -188,15 +188,18 @@ returning id
 
 -- name: list_of_session
 -- Errors without the providers' responses, which are long and only for audits.
-select id, parent_job_id, job_type, stage_slug, iteration_number, status, status_reason,
-  payload ->> 'model_name' as model_name, (payload ->> 'model_index')::integer as seat,
-  attempt_count, retry_count,
+select j.id, j.parent_job_id, j.prerequisite_job_id, j.job_type, j.stage_slug, j.iteration_number,
+  j.payload ->> 'step_name' as step_name, j.output_type, j.target_contribution_id,
+  (select c.id from dialectic_contributions c
+    where c.tenant_id = j.tenant_id and c.job_id = j.id) as contribution_id,
+  j.status, j.status_reason, j.payload ->> 'model_name' as model_name,
+  (j.payload ->> 'model_index')::integer as model_index, j.attempt_count, j.retry_count,
   (select coalesce(jsonb_agg(e.entry - 'raw' order by e.nth), '[]')
-    from jsonb_array_elements(error_details) with ordinality e (entry, nth)) as error_details,
-  created_at, started_at, completed_at
-from dialectic_generation_jobs
-where session_id = $1
-order by iteration_number, created_at, id
+    from jsonb_array_elements(j.error_details) with ordinality e (entry, nth)) as error_details,
+  j.created_at, j.started_at, j.completed_at
+from dialectic_generation_jobs j
+where j.session_id = $1
+order by j.iteration_number, j.created_at, j.id
 
 -- name: list_children
 select step_number, (payload ->> 'rank')::integer as rank, status::text
