@@ -18,16 +18,17 @@ import click
 
 from dialectic.atomic_write import replacing
 from dialectic.cli.backend import Backend
-from dialectic.cli.display.follow import Seen, follow_session
+from dialectic.cli.display.follow import SETUP_REASONS, Seen, follow_session
 from dialectic.cli.display.progress import open_display
 from dialectic.cli.display.quote import describe_shortage
+from dialectic.cli.error_report import mark, say_remedy
 from dialectic.cli.options import name_command
-from dialectic.cli.terminal import printable, say
+from dialectic.cli.terminal import dropping_output, printable, say
 from dialectic.contract.sessions import SessionDetail, SessionRecord
 from dialectic.core.money.quote import Quote
 from dialectic.core.session_state import Phase
 from dialectic.core.transfer.bundle_format import readme_path
-from dialectic.errors import ExitCode, UsageError
+from dialectic.errors import DialecticError, ExitCode, UsageError
 
 
 async def work_and_follow(
@@ -54,7 +55,8 @@ async def work_and_follow(
             await copy_out(backend, project_id, slug, out)
         if not as_json:
             known = seen.contributions if seen is not None else frozenset()
-            _name_documents(backend, slug, detail, known, out)
+            with dropping_output():
+                _name_documents(backend, slug, detail, known, out)
         if code is ExitCode.DONE and not as_json:
             _say_where(backend, slug, session_id, out)
         _say_what_helps(code, detail)
@@ -64,6 +66,10 @@ async def work_and_follow(
         code = await backend.run_until(follow(), session_id=session_id, conclude=conclude)
     except (asyncio.CancelledError, BrokenPipeError):  # interrupted, or the reader closed the pipe
         tell_left(backend, session_id)
+        raise
+    except DialecticError as error:
+        if error.remedy is not None:
+            error.remedy = error.remedy.for_session(session_id)
         raise
     if code is ExitCode.INTERRUPTED:
         tell_left(backend, session_id)
@@ -133,10 +139,21 @@ def _say_what_helps(code: ExitCode, detail: SessionDetail) -> None:
             say_what_next(detail.session)
         case ExitCode.FUNDS:
             say("\n".join(describe_shortage(detail)))
+        case ExitCode.CONFIGURATION:
+            _say_setup(detail)
         case ExitCode.FAILED:
             _say_why(detail.session)
         case _:
             pass
+
+
+def _say_setup(detail: SessionDetail) -> None:
+    """Print what the operator must correct before the paused jobs can continue."""
+    waiting = [job for job in detail.jobs if job.status_reason in SETUP_REASONS]
+    # One reason of each kind: jobs with the same reason say the same.
+    for entry in {job.status_reason: job.error_details[-1] for job in waiting}.values():
+        say(f"Paused: {mark(entry.message, entry.code)}")
+        say_remedy(entry.known_remedy)
 
 
 def _say_why(session: SessionRecord) -> None:
