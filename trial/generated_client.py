@@ -14,8 +14,8 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-from uuid import UUID, uuid4
+from typing import Any, get_type_hints
+from uuid import uuid4
 
 TIMEOUT_S = 30.0
 METHODS = ("post", "get", "put", "patch", "delete")
@@ -95,26 +95,30 @@ class Caller:
 
     def _fill(self, module: Any, operation: dict[str, Any]) -> dict[str, Any]:
         schemas = {one["name"]: one["schema"] for one in operation.get("parameters", [])}
+        kinds = get_type_hints(module.sync_detailed)
         filled = {}
         for name, parameter in inspect.signature(module.sync_detailed).parameters.items():
             if name == "client" or parameter.default is not inspect.Parameter.empty:
                 continue
+            kind = kinds[name]
             if name == "body":
-                filled[name] = self._build_body(operation)
+                filled[name] = self._build_body(kind, operation)
             else:
                 value = self.made.get(name) or self._description.build_value(schemas[name])
-                is_id = schemas[name].get("format") == "uuid"
-                filled[name] = UUID(str(value)) if is_id else value
+                is_plain = kind in (str, int, bool) or not isinstance(kind, type)
+                filled[name] = value if is_plain else kind(value)
         return filled
 
-    def _build_body(self, operation: dict[str, Any]) -> Any:
+    def _build_body(self, kind: Any, operation: dict[str, Any]) -> Any:
         schema = next(iter(operation["requestBody"]["content"].values()))["schema"]
-        if "$ref" not in schema:
-            types = importlib.import_module(f"{self._package}.types")
-            return types.File(payload=io.BytesIO(b"text"), file_name="text.txt")
-        model = schema["$ref"].rpartition("/")[2]
-        kind = getattr(importlib.import_module(f"{self._package}.models"), model)
-        return kind.from_dict(self._description.build_value(schema))
+        if "$ref" in schema:
+            return kind.from_dict(self._description.build_value(schema))
+        types = importlib.import_module(f"{self._package}.types")
+        file = types.File(payload=io.BytesIO(b"A text."), file_name="a.txt", mime_type="text/plain")
+        if kind is types.File:
+            return file
+        fields = self._description.build_value({**schema, "examples": None})
+        return kind(**{**fields, "file": file})
 
     def _remember(self, tag: str, content: bytes) -> None:
         try:
