@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a disk"),
 ]
 
+REPEATS_MAX = 5
 # In a mount namespace of its own: a disk of 150 MB, a run that meets its end, and a resume.
 STORY = """
 import json, os, subprocess, sys
@@ -106,6 +108,7 @@ def test_a_run_on_a_full_disk_ends_with_advice_and_its_resume_completes(tmp_path
     assert "dialectic resume" in run["stderr"]
     lines = [line.partition(" ")[2] for line in run["stderr"].splitlines() if "WARNING" in line]
     messages = [line.partition("WARNING")[2] for line in lines]
-    assert len(messages) == len(set(messages)), messages
+    # Several loops may meet the same fault, and the listener reconnects; no try is told by itself.
+    assert max(Counter(messages).values(), default=0) <= REPEATS_MAX, messages
     assert told["resume"]["code"] == 0, told["resume"]
     assert told["verify"]["code"] == 0, told["verify"]
