@@ -187,6 +187,10 @@ class UsageError(DialecticError, code="invalid_request", status=400, exit_code=E
     """The request is invalid."""
 
 
+class InvalidJson(UsageError, code="invalid_json"):
+    """The body is not valid JSON."""
+
+
 class Unauthenticated(UsageError, code="unauthenticated", status=401):
     """Authentication failed."""
 
@@ -299,6 +303,12 @@ class DatabaseUnreachable(
     """The database does not answer."""
 
     # Nothing can be written; the lease expires.
+
+
+class PoolerUnsupported(ConfigurationError, code="pooler_unsupported", fate=Fate.DROP):
+    """The connection pooler in front of the database cannot be used."""
+
+    # What was written may be lost; the lease expires.
 
 
 class DatabaseFull(ConfigurationError, code="database_full", fate=Fate.PAUSE):

@@ -294,7 +294,7 @@ async def test_a_job_that_begins_to_wait_for_money_while_it_comes_in_does_not_wa
     job_table: JobTable, admin: asyncpg.Connection[asyncpg.Record]
 ) -> None:
     job = await job_table.take(await job_table.insert())
-    pausing: list[asyncio.Task[None]] = []
+    pausing: list[asyncio.Task[bool]] = []
 
     async def come_in(connection: Connection) -> Any:
         woken = await put_in(job_table, connection, 5_000)

@@ -334,9 +334,9 @@ def _complain(message: str, code: str) -> None:
 
 def _leave_unwritten() -> NoReturn:
     """Exit and drop unwritten output; the interpreter would try to flush it again."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for number in (1, 2):
-        os.dup2(nowhere, number)
+    from dialectic.cli.terminal import drop_output  # imported only if needed
+
+    drop_output(1, 2)
     sys.exit(ExitCode.FAILED)
 
 

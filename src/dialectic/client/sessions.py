@@ -93,7 +93,7 @@ def quote_session(session_id: UUID) -> Call[SessionQuote]:
 def look(session_id: UUID, *, quote: bool = False, after: int | None = None) -> Call[SessionDetail]:
     """Show all of a session; `after` asks whether events followed that one."""
     path = f"/sessions/{session_id}/overview"
-    return get(path, SessionDetail, quote=quote or None, after=after)
+    return get(path, SessionDetail, with_quote=quote or None, after=after)
 
 
 def list_costs(session_id: UUID) -> Call[Page[Cost]]:

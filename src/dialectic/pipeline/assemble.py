@@ -179,8 +179,8 @@ def fit(request: Request, card: ModelCard, *, gives_way: bool) -> Request:
     if tokens > input_max:
         raise ContextWindowError(
             f"The prompt is too long: it has {tokens:,} tokens, and {card.name} accepts "
-            f"{input_max:,} with an answer of {output_cap:,}. Shorten the prompt, lower "
-            "--max-output-tokens, or choose a model with a larger window.",
+            f"{input_max:,} with an answer of {output_cap:,}. Shorten the prompt, limit "
+            "the length of answers, or choose a model with a larger window.",
             reason="prompt_too_long",
             subject=card.name,
             had_tokens=tokens,

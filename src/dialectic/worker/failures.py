@@ -27,6 +27,7 @@ from dialectic.db.tables import jobs, records
 from dialectic.db.tables.jobs import AttemptError
 from dialectic.engine import Engine
 from dialectic.errors import (
+    DatabaseFull,
     DialecticError,
     Fate,
     LeaseLost,
@@ -47,11 +48,14 @@ E = TypeVar("E", JobRetrying, JobPaused)
 WriteEnd = Callable[[Connection, Job], Awaitable[None]]
 
 
-async def record_failure(engine: Engine, job: Job, error: DialecticError) -> None:
-    """Record a known error: the job's next state, and what happens to its reservations."""
+async def record_failure(engine: Engine, job: Job, error: DialecticError) -> bool:
+    """Record a known error: the job's next state, and what happens to its reservations.
+
+    Returns whether it could be recorded.
+    """
     if error.fate is Fate.DROP:
         logger.info("job %s: %s", job.id, error.message)
-        return
+        return True
     fate = decide_fate(
         job,
         error,
@@ -83,7 +87,9 @@ async def record_failure(engine: Engine, job: Job, error: DialecticError) -> Non
                 assert_never(unreachable)
         await release_unsent(connection, engine, job, error)
 
-    await record_end(engine.db, job, write)
+    # A full database was waited for already.
+    patience_s = 0.0 if isinstance(error, DatabaseFull) else None
+    return await record_end(engine.db, job, write, patience_s=patience_s)
 
 
 async def _pause(
@@ -114,14 +120,18 @@ async def fail_on_bug(db: Database, job: Job, error: Exception) -> None:
     await record_end(db, job, write)
 
 
-async def record_end(db: Database, job: Job, write: WriteEnd) -> None:
+async def record_end(
+    db: Database, job: Job, write: WriteEnd, *, patience_s: float | None = None
+) -> bool:
     """Record the end of an attempt. If that fails, the lease expires, which ends it too."""
     try:
-        await db.transact(job.tenant_id, lambda c: write(c, job))
+        await db.transact(job.tenant_id, lambda c: write(c, job), patience_s=patience_s)
     except LeaseLost:
         logger.info("another worker has taken over job %s", job.id)
     except (DialecticError, asyncpg.PostgresError) as error:
         logger.warning("could not record the end of job %s: %s", job.id, error)
+        return False
+    return True
 
 
 def build_remedy(job: Job, error: DialecticError, *, has_failed: bool = False) -> Json | None:

@@ -91,6 +91,7 @@ EXPECTED: dict[type[DialecticError], Fate] = {
     errors.CircuitOpen: Fate.RETRY,
     errors.TextBusy: Fate.RETRY,
     errors.SchemaChanged: Fate.DROP,
+    errors.PoolerUnsupported: Fate.DROP,
     errors.StorageUnavailable: Fate.PAUSE,
     FundsError: Fate.PAUSE,
     errors.SpendNeedsApproval: Fate.PAUSE,

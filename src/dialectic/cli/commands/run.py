@@ -25,6 +25,7 @@ from dialectic.core.process.definition import SHRINK_MAX
 from dialectic.core.run_request import TOKENS_MAX
 from dialectic.core.text import clean_text
 from dialectic.errors import ExitCode, FundsError, UsageError
+from dialectic.providers.catalog import build_catalog
 from dialectic.settings import Settings
 
 
@@ -86,6 +87,7 @@ class RunOptions:
 @click.option(
     "--until",
     metavar="STAGE",
+    callback=lambda _context, _option, slug: slug and slug.lower(),
     help="The last stage to run; by default the process's last.",
 )
 @click.option("--pause", is_flag=True, help="Wait for you after each stage; `next` continues.")
@@ -164,7 +166,7 @@ def run(
     request = RunRequest.model_construct(
         prompt=text,
         domain=domain or "General",
-        models=parse_model_list(models) if models else None,
+        models=_parse_models(settings, models) if models else None,
         resources=[read_resource(one, bytes_max=settings.max_prompt_bytes) for one in resource],
         is_autopilot=not pause,
         continue_until_complete=not no_continue,
@@ -184,6 +186,21 @@ def run(
     if not dry_run:
         prepare_out(out, detach=detach)
     sys.exit(run_async(_run(settings, run_options, request)))
+
+
+def _parse_models(settings: Settings, text: str) -> list[str]:
+    """Parse a list of models; for a name without its provider, suggest the whole name."""
+    try:
+        return parse_model_list(text)
+    except UsageError as error:
+        near = build_catalog(settings).list_near(error.subject or "")
+        if error.reason != "not_a_name" or not near:
+            raise
+        raise UsageError(
+            f"{error.subject!r} is not a model name. Did you mean `{near[0]}`?",
+            reason=error.reason,
+            subject=error.subject,
+        ) from None
 
 
 async def _run(settings: Settings, run_options: RunOptions, request: RunRequest) -> ExitCode:

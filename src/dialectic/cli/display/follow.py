@@ -43,7 +43,7 @@ from dialectic.core.documents.shortcomings import name_documents
 from dialectic.core.job import ENDED, WAITING, JobStatus
 from dialectic.core.seats import describe_seat
 from dialectic.core.session_state import Phase
-from dialectic.errors import ExitCode
+from dialectic.errors import DatabaseFull, ExitCode, KeyMissing, StorageUnavailable
 
 # A live worker claims a job within a second; the job of a dead one is due again after ten.
 IDLE_S = 10.0
@@ -95,6 +95,8 @@ def describe_stall(session: str, *, is_local: bool) -> str:
 LOOK_S = 0.5
 
 FUNDS_REASONS = frozenset({"insufficient_funds", "spend_needs_approval"})
+# The operator must correct the setup before these jobs can continue.
+SETUP_REASONS = frozenset(kind.code for kind in (DatabaseFull, StorageUnavailable, KeyMissing))
 # Jobs that a user paused one by one.
 JOB_PAUSED = "job paused"
 
@@ -340,4 +342,6 @@ def _decide_pause(reasons: set[str | None]) -> ExitCode:
     """Decide why a session stopped: lack of money, a user's turn, or an error."""
     if reasons & FUNDS_REASONS:
         return ExitCode.FUNDS
+    if reasons & SETUP_REASONS:
+        return ExitCode.CONFIGURATION
     return ExitCode.WAITING if reasons == {JOB_PAUSED} else ExitCode.FAILED

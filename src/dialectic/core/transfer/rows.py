@@ -29,6 +29,7 @@ from dialectic.core.documents.prompts import check_manifest
 from dialectic.core.seats import SEATS_MAX
 from dialectic.core.session_state import Phase, SessionState
 from dialectic.core.strict_json import Json
+from dialectic.core.text import clean_line
 from dialectic.core.transfer.bundle_format import Several
 
 # Columns that belong to the installation.
@@ -161,6 +162,13 @@ class ProjectRow(Row):
     initial_user_prompt: str = Field(min_length=1)
     status: Literal["new", "active", "archived"]
     created_at: Moment
+
+    @field_validator("project_name")
+    @classmethod
+    def _clean_name(cls, name: str) -> str:
+        if not (cleaned := clean_line(name)):
+            raise ValueError("it has no visible character")
+        return cleaned
 
 
 class SessionRow(Row):
