@@ -120,6 +120,7 @@ def test_the_process_environment_is_read_when_no_other_is_given(
 ) -> None:
     monkeypatch.setenv("DIALECTIC_HOME", str(tmp_path))
     monkeypatch.setenv("DIALECTIC_MAX_RETRIES", "4")
+    monkeypatch.delenv("DIALECTIC_DATABASE_IDLE_S")
     assert Settings.load() == load(tmp_path, max_retries="4")
     assert inherited_environment() == dict(os.environ)
 

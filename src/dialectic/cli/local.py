@@ -5,84 +5,102 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import importlib
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
 from uuid import UUID
 
-from dialectic.app import (
-    chat,
-    contributions,
-    feedback,
-    installed,
-    jobs,
-    lookup,
-    notifications,
-    plan_files,
-    projects,
-    quotes,
-    seats,
-    sessions,
-    transfer,
-    wallet,
-)
 from dialectic.app.accounts import load_owner
-from dialectic.app.search import search_project
 from dialectic.app.transaction import Tenant
 from dialectic.cli.backend import Conclude, News, OnText
 from dialectic.cli.terminal import load_settings, run_async
-from dialectic.contract.accounts import (
-    Cost,
-    Model,
-    ProcessDetail,
-    ProcessSummary,
-    Transaction,
-    Wallet,
-)
-from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary, SystemPrompt
-from dialectic.contract.contributions import ChunkRecord, ContributionRecord, EditedContribution
-from dialectic.contract.events import FROM_THE_START, Event, format_id
-from dialectic.contract.notifications import NotificationPage, ReadResult
-from dialectic.contract.projects import (
-    Document,
-    ExportedProject,
-    ImportedProject,
-    Kind,
-    PlanFile,
-    Project,
-    ProjectChange,
-    ProjectFile,
-    ProjectSummary,
-    Resource,
-    ResourceRequest,
-    SearchResults,
-)
-from dialectic.contract.sessions import (
-    RunQuote,
-    RunRequest,
-    SavedFeedback,
-    Seat,
-    SessionChange,
-    SessionDetail,
-    SessionSummary,
-)
-from dialectic.core.documents.file_paths import WorkStatus
-from dialectic.core.money.price import Rates
 from dialectic.db.pool import Connection
-from dialectic.db.tables import chats, lists
+from dialectic.db.tables import lists
 from dialectic.db.tables.lists import PageQuery
 from dialectic.db.tables.records import Account
 from dialectic.engine import Engine, open_engine
 from dialectic.errors import ExitCode
-from dialectic.events.hub import open_hub
-from dialectic.events.stream import Follower
-from dialectic.processes.loader import load_process
-from dialectic.providers.catalog import build_catalog, choose_default_models
-from dialectic.publishing.publish import describe_project, require_published
 from dialectic.settings import Settings
+
+if TYPE_CHECKING:
+    from dialectic.app import (
+        chat,
+        contributions,
+        feedback,
+        installed,
+        jobs,
+        lookup,
+        notifications,
+        plan_files,
+        projects,
+        quotes,
+        search,
+        seats,
+        sessions,
+        transfer,
+        wallet,
+    )
+    from dialectic.contract.accounts import (
+        Cost,
+        Model,
+        ProcessDetail,
+        ProcessSummary,
+        Transaction,
+        Wallet,
+    )
+    from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary, SystemPrompt
+    from dialectic.contract.contributions import (
+        ChunkRecord,
+        ContributionRecord,
+        EditedContribution,
+    )
+    from dialectic.contract.notifications import NotificationPage, ReadResult
+    from dialectic.contract.projects import (
+        Document,
+        ExportedProject,
+        ImportedProject,
+        Kind,
+        PlanFile,
+        Project,
+        ProjectChange,
+        ProjectFile,
+        ProjectSummary,
+        Resource,
+        ResourceRequest,
+        SearchResults,
+    )
+    from dialectic.contract.sessions import (
+        RunQuote,
+        RunRequest,
+        SavedFeedback,
+        Seat,
+        SessionDetail,
+        SessionSummary,
+    )
+    from dialectic.core.documents.file_paths import WorkStatus
+    from dialectic.core.money.price import Rates
+else:
+
+    class Deferred:
+        """A module of use cases that is imported when it is first used."""
+
+        def __init__(self, name: str) -> None:
+            self._name = f"dialectic.app.{name}"
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(importlib.import_module(self._name), name)
+
+    # A command uses one or two of them, and all together take longer than a short command.
+    chat, contributions, feedback = map(Deferred, ("chat", "contributions", "feedback"))
+    installed, jobs, lookup = map(Deferred, ("installed", "jobs", "lookup"))
+    notifications, plan_files = map(Deferred, ("notifications", "plan_files"))
+    projects, quotes, search = map(Deferred, ("projects", "quotes", "search"))
+    seats, sessions = map(Deferred, ("seats", "sessions"))
+    transfer, wallet = map(Deferred, ("transfer", "wallet"))
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -111,6 +129,8 @@ class LocalBackend:
         return self.engine.files.locate(f"{self.account.tenant_id}/{path}")
 
     def find_rates(self, model: str) -> Rates | None:
+        from dialectic.core.money.price import Rates
+
         card = self.engine.catalog.cards.get(model)
         return None if card is None else Rates.of(card)
 
@@ -141,6 +161,8 @@ class LocalBackend:
 
     def _load(self, request: RunRequest) -> RunRequest:
         """Load the process here: it may be a folder of the user."""
+        from dialectic.processes.loader import load_process
+
         process = load_process(str(request.process), own=self.settings.own_processes)
         return request.model_copy(update={"process": process})
 
@@ -150,6 +172,8 @@ class LocalBackend:
     # -- existing projects
 
     async def list_projects(self, limit: int) -> list[ProjectSummary]:
+        from dialectic.contract.projects import ProjectSummary
+
         rows = await self.transact(lambda c: lists.list_projects(c, PageQuery(limit)))
         return [ProjectSummary.model_validate(row) for row in rows]
 
@@ -165,11 +189,15 @@ class LocalBackend:
         )
 
     async def list_resources(self, project_id: UUID) -> list[Resource]:
+        from dialectic.contract.projects import Resource
+
         page = PageQuery(RESOURCES_LISTED_MAX)
         rows = await self.transact(lambda c: lists.list_resources(c, page, project_id))
         return [Resource.model_validate(row) for row in rows]
 
     async def load_document(self, document_id: UUID) -> Document:
+        from dialectic.contract.projects import Document
+
         row = await self.transact(lambda c: lists.load_document(c, document_id))
         return Document.model_validate(row)
 
@@ -184,6 +212,8 @@ class LocalBackend:
     # -- looking
 
     async def list_sessions(self, limit: int) -> list[SessionSummary]:
+        from dialectic.contract.summaries import SessionSummary
+
         page = PageQuery(limit)
         rows = await self.transact(lambda c: lists.list_sessions(c, page, None))
         return [SessionSummary.model_validate(row) for row in rows]
@@ -192,10 +222,10 @@ class LocalBackend:
         return await lookup.look(self.tenant, session_id, after=after, quote=quote)
 
     async def load_contribution(self, contribution_id: UUID) -> ContributionRecord:
-        return await self.tenant.run(contributions.load_record, contribution_id)
+        return await self.tenant.run(lookup.load_record, contribution_id)
 
     async def get_chunk(self, text: str) -> ChunkRecord:
-        return await self.tenant.run(contributions.load_chunk, text)
+        return await self.tenant.run(lookup.load_chunk, text)
 
     async def list_files(self, project_id: UUID, slug: str) -> list[ProjectFile]:
         return await plan_files.list_files(self.tenant, project_id, slug)
@@ -208,10 +238,15 @@ class LocalBackend:
         return await self.engine.files.read(f"{self.account.tenant_id}/{path}")
 
     async def search(self, project_id: UUID, query: str, limit: int) -> SearchResults:
-        return await search_project(self.engine, self.account, project_id, query, limit)
+        return await search.search_project(self.engine, self.account, project_id, query, limit)
 
     async def list_notifications(self, limit: int, *, unread: bool) -> NotificationPage:
         return await self.tenant.run(notifications.list_newest, unread=unread, limit=limit)
+
+    async def count_unread(self) -> int:
+        from dialectic.db.tables import notifications
+
+        return await self.transact(lambda c: notifications.count_unread(c, self.account.user_id))
 
     async def mark_read(self, notification_id: int) -> None:
         await self.tenant.run(notifications.mark_read, notification_id)
@@ -265,6 +300,8 @@ class LocalBackend:
         return (await self.tenant.run(sessions.get, session_id)).seats
 
     async def change_models(self, session_id: UUID, models: list[str]) -> None:
+        from dialectic.contract.sessions import SessionChange
+
         await self.tenant.run(sessions.change, session_id, SessionChange(models=models))
 
     async def drop_seat(self, session_id: UUID, seat: int) -> None:
@@ -300,6 +337,10 @@ class LocalBackend:
     # -- following
 
     async def follow(self, session_id: UUID, seq: int) -> AsyncGenerator[News, None]:
+        from dialectic.contract.events import FROM_THE_START, Event, format_id
+        from dialectic.events.hub import open_hub
+        from dialectic.events.stream import Follower
+
         async with open_hub(self.engine.address) as hub:
             while True:  # reopen a stream that the hub has ended
                 follower = Follower(
@@ -328,6 +369,8 @@ class LocalBackend:
         return await run_with_worker(self, follow, session_id=session_id, conclude=conclude)
 
     async def finish(self, project_id: UUID, session_id: UUID) -> None:
+        from dialectic.publishing.publish import describe_project, require_published
+
         await require_published(self.engine, self.account.tenant_id, project_id, session_id)
         await describe_project(self.engine, self.account.tenant_id, project_id)
 
@@ -344,6 +387,8 @@ class LocalBackend:
         return await transfer.export_project(engine, account, project_id, out, finished=finished)
 
     async def import_project(self, file: Path) -> ImportedProject:
+        from dialectic.publishing.publish import describe_project
+
         taken = await transfer.import_project(self.engine, self.account, file)
         await describe_project(self.engine, self.account.tenant_id, taken.project_id)
         return taken
@@ -364,6 +409,8 @@ class LocalBackend:
         return await asyncio.to_thread(installed.list_processes, self.settings.own_processes)
 
     async def choose_model(self, wished: str | None) -> str:
+        from dialectic.providers.catalog import choose_default_models
+
         name = wished or choose_default_models(self.engine.catalog, self.settings)[0]
         return self.engine.catalog.load_card(name).name
 
@@ -371,10 +418,15 @@ class LocalBackend:
         return await chat.send(self.engine, self.account, question, on_text)
 
     async def list_chats(self, limit: int) -> list[ChatSummary]:
+        from dialectic.contract.chats import ChatSummary
+        from dialectic.db.tables import chats
+
         rows = await self.transact(lambda c: chats.list_chats(c, limit=limit))
         return [ChatSummary.model_validate(row) for row in rows]
 
     async def list_system_prompts(self) -> list[SystemPrompt]:
+        from dialectic.contract.chats import SystemPrompt
+
         page = PageQuery(PROMPTS_LISTED_MAX)
         rows = await self.transact(lambda c: lists.list_system_prompts(c, page))
         return [SystemPrompt.model_validate(row) for row in rows]
@@ -382,6 +434,8 @@ class LocalBackend:
 
 def load_process_detail(settings: Settings, name: str) -> ProcessDetail:
     """Load a process of this machine by its name or folder, without a database."""
+    from dialectic.processes.loader import load_process
+
     own = settings.own_processes
     process = load_process(name, own=own)
     return installed.describe_process(process, is_shipped=not (own / name).is_dir())
@@ -393,7 +447,7 @@ LocalAct = Callable[[LocalBackend], Awaitable[ExitCode | None]]
 @asynccontextmanager
 async def open_local_backend(settings: Settings) -> AsyncIterator[LocalBackend]:
     """Open the engine for the local user; the first start creates the account."""
-    async with open_engine(settings, build_catalog(settings)) as engine:
+    async with open_engine(settings) as engine:
         yield LocalBackend(engine, await load_owner(engine.db))
 
 

@@ -31,13 +31,11 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 import click
-from pydantic import BaseModel
 
 from dialectic.cli.options import find_server_option, keep_remote
 from dialectic.core.access import Secret
 from dialectic.errors import UsageError
 from dialectic.settings import Settings
-from dialectic.telemetry import list_ids
 
 Handle = Callable[[signal.Signals], None]
 
@@ -89,6 +87,8 @@ class JsonLines(Discreet):
     """Writes a record as one JSON object; a JSON message becomes part of it."""
 
     def format(self, record: logging.LogRecord) -> str:
+        from dialectic.telemetry import list_ids
+
         found: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
@@ -184,8 +184,8 @@ def echo_json(value: Any) -> None:
     """Print one JSON value: a response by its fields, times and ids as text."""
 
     def plain(thing: object) -> object:
-        if isinstance(thing, BaseModel):
-            return thing.model_dump()
+        if (dump := getattr(thing, "model_dump", None)) is not None:  # of pydantic
+            return dump()
         return thing.isoformat() if isinstance(thing, datetime) else str(thing)
 
     click.echo(json.dumps(value, ensure_ascii=False, default=plain))

@@ -19,6 +19,7 @@ from dialectic.contract.base import (
     RequestBody,
     ResponseBody,
 )
+from dialectic.contract.summaries import Kind as Kind
 from dialectic.core.documents.file_paths import ResourceKind, WorkStatus
 
 RESOURCES_MAX = 50
@@ -109,16 +110,6 @@ class Document(Resource):
     """A document or a resource, with its text."""
 
     content: str
-
-
-class Kind(enum.StrEnum):
-    """The kinds of object that can be found by an id prefix."""
-
-    PROJECT = "project"
-    SESSION = "session"
-    CONTRIBUTION = "contribution"
-    CHUNK = "chunk"
-    CHAT = "chat"
 
 
 class FoundId(ResponseBody):

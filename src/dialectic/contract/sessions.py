@@ -25,6 +25,7 @@ from dialectic.contract.contributions import (
     JobRecord,
 )
 from dialectic.contract.projects import RESOURCES_MAX, ProjectRequest, ResourceRequest
+from dialectic.contract.summaries import SessionSummary as SessionSummary
 from dialectic.core.documents.shortcomings import describe_all
 from dialectic.core.models.model import MODELS_PER_SESSION_MAX
 from dialectic.core.money.quote import Amount, AnswerLimit, Quote, SessionForecast
@@ -160,24 +161,6 @@ class StageProgress(ResponseBody):
     lost_seats: list[int] = Field(description="Those of them without which it goes on.")
     started_at: datetime | None
     completed_at: datetime | None
-
-
-class SessionSummary(ResponseBody):
-    """A session in a list."""
-
-    id: UUID
-    project_id: UUID
-    project_name: str
-    status: str = Field(examples=["generating_thesis"])
-    current_stage: Annotated[str, Column("current_stage_slug")]
-    iteration: Annotated[int, Column("iteration_count")]
-    model_count: int
-    created_at: datetime
-
-    @property
-    def state(self) -> SessionState:
-        """The stage and the phase that the status shows."""
-        return SessionState.parse(self.status, self.current_stage)
 
 
 class Session(SessionSummary):

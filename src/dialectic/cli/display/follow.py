@@ -38,7 +38,7 @@ from dialectic.contract.events import (
     StageAdvanced,
     StageEnded,
 )
-from dialectic.contract.sessions import SessionDetail
+from dialectic.contract.sessions import SessionDetail, SessionRecord
 from dialectic.core.documents.shortcomings import name_documents
 from dialectic.core.job import ENDED, WAITING, JobStatus
 from dialectic.core.seats import describe_seat
@@ -345,3 +345,11 @@ def _decide_pause(reasons: set[str | None]) -> ExitCode:
     if reasons & SETUP_REASONS:
         return ExitCode.CONFIGURATION
     return ExitCode.WAITING if reasons == {JOB_PAUSED} else ExitCode.FAILED
+
+
+def has_stage_to_read(session: SessionRecord) -> bool:
+    """Return whether a session waits for the user to review a stage, not to resume it.
+
+    A session whose last jobs were paused one by one is still within its stage.
+    """
+    return session.state.phase is Phase.STAGE_COMPLETE

@@ -19,7 +19,7 @@ import click
 
 from dialectic.cli.backend import Backend
 from dialectic.cli.copies import ProjectCopy, find_copy, remember_copy
-from dialectic.cli.display.follow import SETUP_REASONS, Seen, follow_session
+from dialectic.cli.display.follow import SETUP_REASONS, Seen, follow_session, has_stage_to_read
 from dialectic.cli.display.notifications import report_unread
 from dialectic.cli.display.progress import open_display
 from dialectic.cli.display.quote import describe_shortage
@@ -201,14 +201,6 @@ def say_what_next(session: SessionRecord) -> None:
     say(f"Stage {stage} is complete and waits for you. Read it, then give feedback:")
     say(f'  {name_command(f"feedback {short} {stage}")} "…"    (also: edit, rate)')
     say(f"  {name_command(f'next {short}')}    starts the next stage")
-
-
-def has_stage_to_read(session: SessionRecord) -> bool:
-    """Return whether a session waits for the user to review a stage, not to resume it.
-
-    A session whose last jobs were paused one by one is still within its stage.
-    """
-    return session.state.phase is Phase.STAGE_COMPLETE
 
 
 def _locate(backend: Backend, path: str, out: Path | None) -> str:
