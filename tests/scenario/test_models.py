@@ -252,4 +252,4 @@ def test_a_model_that_cannot_be_asked_is_not_called(
 def test_an_offline_model_can_be_tried_without_anything(home: Home) -> None:
     result = home.tell("test", "offline/skeptic")
     assert result.code == 0
-    assert "usage     14 in, 16 out, reported" in result.stdout
+    assert "usage     23 in, 16 out, reported" in result.stdout
