@@ -214,7 +214,7 @@ def test_a_model_is_tried_with_one_small_call(home: Home, model_endpoint: ModelE
     assert lines["answer"] == "OK"
     assert lines["finish"] == "stop (stop)"
     assert lines["usage"] == "14 in, 1 out, reported"
-    assert lines["counted"].startswith("13 in, exact")
+    assert lines["counted"].startswith("22 in, exact")
     assert lines["cost"] == "$0.000016, not booked"
     ((path, key, sent),) = model_endpoint.asked
     assert (path, key) == ("/v1/chat/completions", f"Bearer {KEY}")
