@@ -22,7 +22,7 @@ SHELL := /bin/sh
 .PHONY: help setup run test check fmt lint types unit golden demo bench fuzz chaos chaos-full docs lock clean \
 	trial-local openapi-check elsewhere
 
-# Bytecode is written whatever the caller prefers: every command would compile the program anew.
+# Bytecode is written whatever the caller prefers: every command would compile the program again.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
 
 # The prompt travels as it was typed: through the environment, read neither by make nor by a shell.
@@ -93,13 +93,13 @@ trial-local: .venv-trial/.stamp-trial ## Argue with a real small model, served b
 
 openapi-check: .venv/.stamp-dev .venv-openapi/.stamp-openapi ## See that a client can be made of the API's description, without a warning
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
-	.venv/bin/python -m dialectic.api > "$$folder/openapi.json" && \
+	.venv/bin/python -m dialectic.api.app > "$$folder/openapi.json" && \
 	PATH="$$PWD/.venv-openapi/bin:$$PATH" openapi-python-client generate --fail-on-warning \
 	  --path "$$folder/openapi.json" --output-path "$$folder/client"
 
-docs: .venv/.stamp-dev ## Write docs/modules.md, and check that what the documents name exists
+docs: .venv/.stamp-dev ## Write docs/modules.md, check what the documents name, run their examples
 	@.venv/bin/python -m tests.tidy.module_list
-	@$(PYTEST) tests/tidy
+	@$(PYTEST) tests/tidy tests/scenario/test_pages.py tests/scenario/test_walks.py
 
 # Locks hold versions and hashes for every platform, and no address. UPGRADE=1 takes newer versions.
 COMPILE = env -u UV_INDEX -u UV_EXTRA_INDEX_URL -u UV_FIND_LINKS -u UV_CONSTRAINT -u UV_OVERRIDE \
@@ -108,7 +108,7 @@ COMPILE = env -u UV_INDEX -u UV_EXTRA_INDEX_URL -u UV_FIND_LINKS -u UV_CONSTRAIN
 	--no-emit-find-links $(if $(UPGRADE),--upgrade)
 PROJECT := pyproject.toml requirements/build.in
 
-lock: .venv/.stamp-$(SET) ## Write requirements/*.lock anew from pyproject.toml; UPGRADE=1 for newer versions
+lock: .venv/.stamp-$(SET) ## Rewrite requirements/*.lock from pyproject.toml; UPGRADE=1 for newer versions
 	@$(COMPILE) requirements/installer.in -o requirements/installer.lock
 	@$(COMPILE) $(PROJECT) -o requirements/run.lock
 	@$(COMPILE) $(PROJECT) --extra dev -c requirements/run.lock -o requirements/dev.lock
@@ -123,7 +123,7 @@ clean: ## Remove what was installed and cached; out/ stays
 	@find src tests $(wildcard bench chaos trial) requirements -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A stamp names the folder it was written in. Where that is another one, the environment was copied
-# or moved, its scripts point elsewhere, and it is made anew.
+# or moved, its scripts point elsewhere, and it is created again.
 moved = $(if $(shell test -x $(1)/bin/python && test "$$(cat $(1)/.stamp-$(2) 2>&1)" = "$$(pwd -P)" \
 	&& echo here),,elsewhere)
 

@@ -22,14 +22,15 @@ from bench.fact_documents import (
     write_anthologies,
     write_papers,
 )
+from dialectic.retrieval.built_in import StaticEmbedder, load_static_model
 from dialectic.retrieval.extract import extract
 from dialectic.retrieval.passages import split_passages
 from dialectic.retrieval.pieces import build_reading, cut, cut_evenly
-from dialectic.retrieval.static_embedder import StaticEmbedder, load_static_model
 from dialectic.tokens.counting import get_batch_counter, get_counter
 
 if TYPE_CHECKING:
-    from dialectic.retrieval.base import Matrix, Piece
+    from dialectic.retrieval.embedders import Matrix
+    from dialectic.retrieval.pieces import Piece
 
 COUNT = get_counter("o200k_base")
 COUNT_EACH = get_batch_counter("o200k_base")

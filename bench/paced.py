@@ -18,10 +18,10 @@ from bench.ours import engine as ours
 from dialectic.app import sessions
 from dialectic.app.projects import create_session
 from dialectic.app.transaction import Tenant
+from dialectic.contract.sessions import RunRequest
 from dialectic.core.models.endpoint import Endpoint, WireFormat
 from dialectic.core.models.messages import FinishReason, Reply, Request, Usage, UsageSource
 from dialectic.core.models.model import ModelCard
-from dialectic.core.run_request import RunRequest
 from dialectic.db.migrate import migrate
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address
 from dialectic.db.tables.records import open_account
@@ -32,7 +32,7 @@ from dialectic.pipeline.run import run_job
 from dialectic.processes.loader import load_process
 from dialectic.providers.base import OnText
 from dialectic.providers.catalog import Catalog
-from dialectic.providers.offline import CARDS
+from dialectic.providers.offline.provider import CARDS
 from dialectic.worker.worker import Worker
 
 NAME = "limited"

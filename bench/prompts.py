@@ -10,7 +10,7 @@ from functools import partial
 from uuid import UUID
 
 from bench.child import Options, serve
-from dialectic.core.documents.file_locations import ContributionName, StageFolder
+from dialectic.core.documents.file_paths import ContributionName, StageFolder
 from dialectic.core.job import PlanPayload
 from dialectic.core.models.model import ModelCard
 from dialectic.db.tables.records import Owner
@@ -79,17 +79,9 @@ def build_material(sources: list[str]) -> Material:
         name=ContributionName("bench-model", 1, "synthesis"),
         system=SYSTEM,
         words=words,
-        output_type="synthesis",
-        is_intermediate=False,
         is_first_session=True,
-        is_lead=False,
         rank=1,
         origin=1,
-        source_group=None,
-        target_contribution_id=None,
-        flags=(),
-        expected=(),
-        max_output_tokens=None,
     )
 
 

@@ -22,9 +22,8 @@ from bench.ours.queue import MODELS_PER_SESSION
 from dialectic.app import sessions
 from dialectic.app.transaction import Tenant
 from dialectic.core.job import Job
-from dialectic.core.models.messages import FinishReason, Reply, Request, Usage, UsageSource
+from dialectic.core.models.messages import Actual, FinishReason, Reply, Request, Usage, UsageSource
 from dialectic.core.models.model import ModelCard
-from dialectic.core.models.usage import Actual
 from dialectic.core.money.price import Rates
 from dialectic.db.migrate import migrate
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Connection, Database

@@ -28,8 +28,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from dialectic.core.models.messages import UsageSource
-from dialectic.core.models.usage import Actual
+from dialectic.core.models.messages import Actual, UsageSource
 from dialectic.core.money.price import Rates, decide_hold
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Connection, Database
 from dialectic.db.tables.records import open_account
@@ -44,8 +43,8 @@ CREDITS_MAX = 3_000
 MAKE_SESSION = """
     insert into dialectic.dialectic_sessions
       (tenant_id, id, project_id, user_id, process_template_id, wallet_id, selected_model_ids,
-       current_stage_slug, until_stage_slug, status, max_retries)
-    values ($1, $2, $2, $3, $2, $4, array[$2]::uuid[], 'thesis', 'thesis', 'generating_thesis', 3)
+       current_stage_slug, until_stage_slug, max_retries)
+    values ($1, $2, $2, $3, $2, $4, array[$2]::uuid[], 'thesis', 'thesis', 3)
 """
 
 

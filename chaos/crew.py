@@ -92,6 +92,7 @@ class Crew:
         latency_ms: tuple[int, int] = (50, 400),
         lease_s: float = 1.2,
         failpoints: str = "",
+        starved_s: float = 0.0,
     ) -> Member:
         """Start one more worker; it is not ready yet."""
         self.count += 1
@@ -110,6 +111,7 @@ class Crew:
             seed=self.lab.report.seed,
             left_behind_s=self.left_behind_s,
             sabotage=self.lab.sabotage.name,
+            starved_s=starved_s,
         )
         process = FORKS.Process(target=run_forked, args=(orders,), name=name)
         process.start()

@@ -13,29 +13,35 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
+from uuid import UUID
 
 import uvicorn
 import uvloop
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
-from dialectic.api.event_stream import PACE, FindCaller, Pace, build_routes
+from dialectic.api.event_stream import PACE, EventStream, Pace
 from dialectic.db.pool import APP_ROLE, Address, Database
+from dialectic.db.tables.notifications import PAGE
 from dialectic.db.tables.records import Account, open_account
 from dialectic.engine import Engine, Failpoints
 from dialectic.errors import DialecticError
 from dialectic.events.hub import Hub, open_hub
+from dialectic.events.stream import Follower
 from dialectic.providers.catalog import build_catalog
 from dialectic.settings import Settings
-from dialectic.storage.base import open_store
+from dialectic.storage.file_store import open_store
 
 HOST = "127.0.0.1"
 BACKLOG = 4096
 STREAMS_MAX = 5000
+
+FindCaller: TypeAlias = Callable[[Request], Awaitable[Account]]
 
 
 class EventServer(uvicorn.Server):
@@ -50,14 +56,28 @@ class EventServer(uvicorn.Server):
         self.should_exit = True
 
 
-def build_app(engine: Engine, hub: Hub, find_caller: FindCaller, pace: Pace = PACE) -> Starlette:
+def build_app(
+    engine: Engine, hub: Hub, find_caller: FindCaller, pace: Pace = PACE, *, page: int = PAGE
+) -> Starlette:
+    async def follow(request: Request) -> EventStream:
+        session = request.query_params.get("session")
+        follower = Follower(
+            hub=hub,
+            db=engine.db,
+            account=await find_caller(request),
+            after=request.headers.get("last-event-id") or request.query_params.get("after"),
+            session_id=UUID(session) if session else None,
+            page=page,
+        )
+        return EventStream(follower, pace)
+
     async def refuse(_request: Request, error: Exception) -> Response:
         assert isinstance(error, DialecticError)
         problem = {"code": error.code, "detail": error.message}
         return JSONResponse(problem, error.status, media_type="application/problem+json")
 
     return Starlette(
-        routes=build_routes(engine, hub, find_caller, pace=pace),
+        routes=[Route("/events", follow)],
         exception_handlers={DialecticError: refuse},
     )
 

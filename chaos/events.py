@@ -21,7 +21,7 @@ from chaos.event_server import allow_many_files, listen
 from chaos.lab import ROOT, Lab, Stuck, open_lab
 from chaos.sabotage import NONE, Sabotage
 from chaos.verdict import Report
-from dialectic.core.event import format_id
+from dialectic.contract.events import SessionEvent, format_id
 from dialectic.db.pool import Connection
 from dialectic.db.tables import records
 from dialectic.db.tables.notifications import read_events
@@ -123,7 +123,7 @@ async def run(report: Report, size: Size, sabotage: Sabotage = NONE) -> None:
 
 async def _gather_clients(lab: Lab, port: int, size: Size) -> list[Client]:
     async def find_last(connection: Connection) -> int:
-        return (await read_events(connection, after_seq=0, session_id=None, limit=0)).last_seq
+        return (await read_events(connection, after_seq=0, limit=0)).last_seq
 
     tenant_id = lab.account.tenant_id
     first_id = format_id(tenant_id, await lab.engine.db.transact(tenant_id, find_last))
@@ -144,6 +144,12 @@ async def _replace(server: Serving, number: int) -> int:
 
 class Undone(Exception):
     """What was written is taken back."""
+
+
+class News(SessionEvent):
+    type = "news"
+
+    word: str
 
 
 @dataclass(slots=True)
@@ -174,7 +180,7 @@ class Writing:
 
     async def _tell(self, word: str, rng: Random, *, is_undone: bool = False) -> None:
         async def work(connection: Connection) -> None:
-            await records.record_event(connection, self.session_id, "news", {"word": word})
+            await records.record_event(connection, News(session_id=self.session_id, word=word))
             await asyncio.sleep(rng.uniform(0, self.size.late_s))
             if is_undone:
                 raise Undone

@@ -17,6 +17,7 @@ from chaos import (
     postgres,
     resume,
     start,
+    starved,
     tenants,
     zombie,
 )
@@ -31,6 +32,7 @@ EXPERIMENTS: dict[str, ModuleType] = {
     "kills": kills,
     "failpoints": failpoints,
     "zombie": zombie,
+    "starved": starved,
     "postgres": postgres,
     "migration": migration,
     "start": start,

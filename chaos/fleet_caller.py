@@ -24,15 +24,20 @@ import httpx2
 from chaos.fleet_site import Site
 from chaos.lab import Stuck
 from chaos.resume import TIMED
-from dialectic.core.event import FROM_THE_START
+from dialectic.contract.events import (
+    FROM_THE_START,
+    ContributionReceived,
+    Event,
+    StageEnded,
+    StateReset,
+    parse_event,
+)
 from dialectic.core.sse import EventParser
 
 PAUSE_S = 0.2
 TIMEOUT_S = 120.0
 EXPORTS_AT_ONCE = 4
 TRIES_MAX = 200
-RECEIVED = "dialectic_contribution_received"
-ENDED = "contribution_generation_complete"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +154,7 @@ class Follower:
         async with self._changed:
             await self._changed.wait_for(lambda: self.received >= received)
 
-    async def _read_line(self) -> AsyncIterator[dict[str, Any]]:
+    async def _read_line(self) -> AsyncIterator[Event | StateReset]:
         headers = {"Last-Event-ID": self._last_id}
         url = f"{self.caller.choose_url()}/events"
         async with self.caller.client.stream("GET", url, headers=headers) as answer:
@@ -158,25 +163,28 @@ class Follower:
             self.lines += 1
             parser = EventParser()
             async for piece in answer.aiter_bytes():
-                for event in parser.feed(piece):
-                    self._last_id = event.id or self._last_id
-                    yield json.loads(event.data)
+                for frame in parser.feed(piece):
+                    self._last_id = frame.id or self._last_id
+                    yield parse_event(frame)
                 self._last_id = parser.last_id or self._last_id
 
-    async def _take(self, event: dict[str, Any]) -> None:
-        if event.get("reset"):
-            self.faults.append(f"a state instead of events: {event['reason']}")
+    async def _take(self, event: Event | StateReset) -> None:
+        if isinstance(event, StateReset):
+            self.faults.append(f"a state instead of events: {event.reason}")
             return
-        number = int(event["id"])
-        if number <= self._last_seq:
-            self.faults.append(f"event {number} came after {self._last_seq}")
-        self._last_seq = number
+        if event.id <= self._last_seq:
+            self.faults.append(f"event {event.id} came after {self._last_seq}")
+        self._last_seq = event.id
         self.count += 1
-        if event["type"] == RECEIVED:
-            self.received += 1
-        elif event["type"] == ENDED and event["data"]["stageSlug"] == self.last_stage:
-            if event["session_id"] not in self.open:
-                self.faults.append(f"the end of {event['session_id']} was told again")
-            self.open.discard(event["session_id"])
+        match event.data:
+            case ContributionReceived():
+                self.received += 1
+            case StageEnded(stage_slug=self.last_stage):
+                session_id = str(event.session_id)
+                if session_id not in self.open:
+                    self.faults.append(f"the end of {session_id} was told again")
+                self.open.discard(session_id)
+            case _:
+                pass
         async with self._changed:
             self._changed.notify_all()

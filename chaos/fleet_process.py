@@ -12,7 +12,7 @@ from pathlib import Path
 
 import dialectic.api.app
 import dialectic.api.server
-import dialectic.cli.commands.serve  # noqa: F401  read before the fork, as all of them
+import dialectic.cli.commands.operate  # noqa: F401  read before the fork, as all of them
 from chaos import sabotage, witness
 
 

@@ -31,8 +31,8 @@ from chaos.verdict import Report
 from dialectic.app import sessions
 from dialectic.app.projects import create_session
 from dialectic.app.transaction import Tenant
+from dialectic.contract.sessions import RunRequest
 from dialectic.core.models.endpoint import KEY_VARIABLES
-from dialectic.core.run_request import RunRequest
 from dialectic.db.migrate import migrate
 from dialectic.db.pool import APP_ROLE, CONNECTION_LOST, Address, Database
 from dialectic.db.tables.records import Account, open_account
@@ -42,7 +42,7 @@ from dialectic.postgres import embedded
 from dialectic.processes.loader import load_process
 from dialectic.providers.catalog import build_catalog
 from dialectic.settings import Settings
-from dialectic.storage.base import open_store
+from dialectic.storage.file_store import open_store
 
 ROOT = Path(__file__).resolve().parents[1]
 AUDIT = Path(__file__).with_name("audit.sql")

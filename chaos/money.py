@@ -26,8 +26,7 @@ from chaos.lab import Lab, open_lab
 from chaos.paid import check_books
 from chaos.sabotage import NONE, Sabotage
 from chaos.verdict import Report
-from dialectic.core.models.messages import UsageSource
-from dialectic.core.models.usage import Actual
+from dialectic.core.models.messages import Actual, UsageSource
 from dialectic.db.pool import Address, Connection
 from dialectic.errors import DialecticError
 from dialectic.ledger import holds, wallets

@@ -21,7 +21,7 @@ from chaos.verdict import Report
 from dialectic.app import sessions
 from dialectic.app.projects import create_session
 from dialectic.app.transaction import Tenant
-from dialectic.core.run_request import RunRequest
+from dialectic.contract.sessions import RunRequest
 from dialectic.engine import POINTS
 from dialectic.ledger import audit, wallets
 from dialectic.ledger.wallets import Deposit
@@ -97,15 +97,16 @@ async def _prepare(lab: Lab, simulator: Simulator, *, jobs: int) -> None:
     )
     process = load_process("standard")
     while jobs > 0:
+        models = [MODEL] * min(jobs, MODELS_MAX)
         ask = RunRequest(
             prompt="A small library lends tools to its neighbours.",
-            models=[MODEL] * min(jobs, MODELS_MAX),
+            models=models,
             process=process,
             until=process.order[0].slug,
         )
         begun = await Tenant(lab.engine, account).run(create_session, ask)
         await Tenant(lab.engine, account).run(sessions.generate, begun.session_id)
-        jobs -= len(ask.models)
+        jobs -= len(models)
 
 
 async def _lose(crew: Crew, wave: list[str]) -> None:

@@ -6,7 +6,7 @@ Imports of the product stand in the patches, so that one that is broken spoils n
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,7 @@ def remove_fence() -> None:
 
 def write_half() -> None:
     """Keep half of each file."""
-    from dialectic.storage.local import DiskStore
+    from dialectic.storage.disk import DiskStore
 
     write = DiskStore.write
 
@@ -71,6 +71,23 @@ def listen_once() -> None:
         await self._stopping.wait()
 
     put(Worker, "_listen", listen)
+
+
+def fail_when_late() -> None:
+    """Fail a periodic task in a way that it does not declare if it took longer than a second."""
+    import asyncio
+
+    from dialectic.worker import maintenance
+
+    @contextlib.contextmanager
+    def impatient(_connection: object, _patience_s: float) -> Iterator[None]:
+        clock = asyncio.get_running_loop().time
+        begun_s = clock()
+        yield
+        if clock() > begun_s + 1.0:
+            raise AttributeError("late")
+
+    put(maintenance, "given_up_in_time", impatient)
 
 
 def commit_each_statement() -> None:
@@ -102,12 +119,13 @@ def lock_nothing() -> None:
     """Take a lock that someone else holds."""
     import os
 
-    from dialectic.postgres import locks
+    from dialectic.postgres import embedded, place
 
     def take_without_asking(path: Path, _mode: int) -> int:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
-    put(locks, "try_lock", take_without_asking)
+    put(place, "try_lock", take_without_asking)
+    put(embedded, "try_lock", take_without_asking)
 
 
 def resume_nothing() -> None:

@@ -23,6 +23,7 @@ from chaos import (
     resume,
     sabotage,
     start,
+    starved,
     tenants,
     zombie,
 )
@@ -56,6 +57,7 @@ PROOFS: tuple[tuple[str, Any, str, str], ...] = (
     ("kills", kills.SABOTAGED, "half_files", "files that differ from their rows"),
     ("failpoints", failpoints.SABOTAGED, "forgotten_files", "files that differ from their rows"),
     ("zombie", zombie.SABOTAGED, "no_fence", "answers by another than the holder"),
+    ("starved", starved.SABOTAGED, "impatient", "workers that ended by themselves"),
     ("postgres", postgres.SABOTAGED, "deaf", "jobs lost or unfinished"),
     ("migration", migration.SABOTAGED, "torn_migrations", "next migrations that did not complete"),
     ("start", start.SABOTAGED, "no_locks", "commands that failed beside a killed one"),

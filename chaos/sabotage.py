@@ -241,6 +241,11 @@ ALL = {
             patch=patches.listen_once,
         ),
         Sabotage(
+            "impatient",
+            "a heartbeat that was late because the process was busy fails in an unknown way",
+            patch=patches.fail_when_late,
+        ),
+        Sabotage(
             "torn_migrations",
             "migrations run outside transactions",
             patch=patches.commit_each_statement,

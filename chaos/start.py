@@ -19,6 +19,7 @@ from typing import Any
 from chaos.lab import ROOT, build_environment, temporary_home
 from chaos.sabotage import NONE, Sabotage, build_command
 from chaos.verdict import Report
+from dialectic.core.session_state import Phase, SessionState
 from dialectic.postgres import embedded
 
 THESES = 3
@@ -212,5 +213,5 @@ async def _resume(report: Report, place: Place, victim: Command) -> list[str]:
     return [
         f"{session['id']} is {session['status']}"
         for session in await place.list_sessions()
-        if not session["status"].endswith("_generation_complete")
+        if session["status"] != SessionState("thesis", Phase.STAGE_COMPLETE).status
     ]

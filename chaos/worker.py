@@ -11,6 +11,7 @@ import os
 import re
 import signal
 import sys
+import time
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -28,6 +29,7 @@ from dialectic.publishing import publish
 from dialectic.worker.worker import Worker
 
 READY = "chaos: ready"
+STARVED = "chaos: starved"
 # After how long a file counts as left behind by whoever should have written it.
 LEFT_BEHIND_S = publish.LEFT_BEHIND_AFTER.total_seconds()
 ORDER = re.compile(r"\bOrder (\d+):")
@@ -46,6 +48,8 @@ class Orders:
     seed: int
     sabotage: str
     left_behind_s: float
+    # For how long the event loop is blocked at a time, at most; never if 0.
+    starved_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -109,8 +113,21 @@ async def work(orders: Orders) -> int:
             return_when=asyncio.FIRST_COMPLETED,
         )
         print(READY, flush=True)
-        await running
+        starving = asyncio.create_task(starve(orders))
+        try:
+            await running
+        finally:
+            starving.cancel()
     return 0
+
+
+async def starve(orders: Orders) -> None:
+    """Block the event loop at random, as a busy machine does."""
+    rng = Random(f"starved:{orders.seed}:{orders.name}")
+    while orders.starved_s:
+        await asyncio.sleep(rng.uniform(0.0, orders.starved_s))
+        time.sleep(rng.uniform(orders.starved_s / 2, orders.starved_s))  # noqa: ASYNC251
+        print(STARVED, flush=True)
 
 
 def run_forked(orders: Orders) -> None:

@@ -4,7 +4,7 @@ Usage: python requirements/install.py FOLDER SET, from the root of the repositor
 requirements/SET.lock is the lock. Only the standard library is at hand here.
 
 The stamp FOLDER/.stamp-SET is written last. An environment without a stamp was left half-made,
-by a kill or a full disk, and is made anew: a package that looks installed may lack files.
+by a kill or a full disk, and is created again: a package that looks installed may lack files.
 """
 
 from __future__ import annotations

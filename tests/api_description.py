@@ -10,5 +10,5 @@ from dialectic.api.app import build_api
 
 @functools.cache
 def load_description() -> dict[str, Any]:
-    """Load the description; whoever changes it changes a copy."""
+    """Load the description, as a copy that may be changed."""
     return build_api().openapi()

@@ -18,13 +18,31 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NoReturn
 
 MESSAGE_BYTES_MAX = 200_000
 STREAMS = 3
+# A command for a shell: it hands its words and streams over, and ends as the command does.
+SCRIPT = """\
+#!{python} -IS
+import array, json, os, signal, socket, sys
+ours, theirs = socket.socketpair()
+fds = array.array("i", [theirs.fileno(), 0, 1, 2])
+order = dict(words=sys.argv[1:], environment=dict(os.environ), cwd=os.getcwd())
+passed = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds.tobytes())]
+with socket.socket(fileno={fd}) as line:
+    line.sendmsg([json.dumps(order).encode()], passed)
+theirs.close()
+with ours.makefile() as result:
+    pid = int(result.readline())
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(pid, signal.SIGTERM))
+    code = result.readline()
+sys.exit(int(code or 1) % 256)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +87,17 @@ class CommandPool:
         # Whoever is told to abort says where it stood.
         assert code != -signal.SIGABRT, f"{words} came to no end: {result.stderr}"
         return result
+
+    @contextmanager
+    def install(self, folder: Path) -> Iterator[int]:
+        """Put a `dialectic` into a folder that has its words run here; gives the fd it needs."""
+        with self._lock:
+            line = self._open_line().dup()
+        script = folder / "dialectic"
+        script.write_text(SCRIPT.format(python=sys.executable, fd=line.fileno()), encoding="utf-8")
+        script.chmod(0o755)
+        with line:
+            yield line.fileno()
 
     def _open_line(self) -> socket.socket:
         if self._line is None:
@@ -123,7 +152,8 @@ def _preload() -> None:
 
     # Modules that a command loads only when it needs them.
     late = ("anyio._backends._asyncio", "uvloop")
-    for module in (*(module for module, _ in COMMANDS.values()), *late):
+    commands = (f"dialectic.cli.commands.{module}" for module, _ in COMMANDS.values())
+    for module in (*commands, *late):
         importlib.import_module(module)
     load_encoding("o200k_base")
     load_process("standard")

@@ -21,7 +21,7 @@ from dialectic.engine import DATABASE, Engine, Failpoints
 from dialectic.postgres import embedded
 from dialectic.providers.catalog import Catalog, build_catalog
 from dialectic.settings import Settings
-from dialectic.storage.base import open_store
+from dialectic.storage.file_store import open_store
 from tests.databases import lend_database
 from tests.properties import PROFILE
 from tests.servers import join_copy, make_home

@@ -76,7 +76,7 @@ class Mint:
 
 @dataclass(slots=True)
 class Pool:
-    """The copies of one template that nobody uses at the moment, and how often each was lent."""
+    """The unused copies of one template, and how often each was lent."""
 
     server: embedded.Server
     template: str
@@ -149,7 +149,7 @@ class Pool:
 
 
 async def _is_alone(connection: asyncpg.Connection[asyncpg.Record]) -> bool:
-    """Send away whoever is still in the database; say whether they went."""
+    """Disconnect all clients of the database; say whether they left."""
     for _ in range(ASKED_MAX):
         if not await connection.fetch(SEND_AWAY):
             return True

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dialectic.storage.local import DiskStore
+from dialectic.storage.disk import DiskStore
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ _PORTS = range(20_000, 32_000)
 
 
 def find_free_port() -> int:
-    """Find a port that nobody listens on, and that nobody comes to listen on by chance."""
+    """Find a port without a listener, which no other process takes by chance."""
     for port in random.SystemRandom().sample(_PORTS, 100):
         with socket.socket() as probe:
             try:

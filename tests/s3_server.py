@@ -1,4 +1,4 @@
-"""A server of objects that nobody here wrote: `rclone serve s3`, on loopback, over a folder."""
+"""An independent object server: `rclone serve s3`, on loopback, over a folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dialectic.core.access import Secret
-from dialectic.core.bucket import Access
+from dialectic.core.bucket import BucketAccess
 from tests.ports import find_free_port
 from tests.waiting import PATIENCE_S
 
@@ -41,8 +41,8 @@ class S3Server:
         return self.folder / BUCKET
 
     @property
-    def access(self) -> Access:
-        return Access(
+    def access(self) -> BucketAccess:
+        return BucketAccess(
             endpoint=self.endpoint, allows_http=True, key_id=Secret(KEY_ID), key=Secret(KEY)
         )
 

@@ -1,4 +1,4 @@
-"""Which tests run in one process: those of a module whose set-up would be made anew in each.
+"""Which tests run in one process: those of a module whose set-up would be repeated in each.
 
 Knows modules by their text alone, for the process that deals tests out collects none.
 """

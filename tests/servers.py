@@ -49,7 +49,7 @@ async def _make_database(server: embedded.Server) -> None:
 
 
 def copy_server(made: Path, home: Path) -> None:
-    """Copy what a server needs to a new home, where nobody has started it yet."""
+    """Copy what a server needs to a new home, where it has not been started."""
     home.mkdir(parents=True, exist_ok=True)
     # With its owners: root's server runs as another user.
     subprocess.run(["cp", "-a", made / "postgres", home / "postgres"], check=True)

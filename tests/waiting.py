@@ -78,7 +78,7 @@ class _Bell:
         self.rung.set()
 
     def fall(self, *_: object) -> None:
-        """The connection is lost: somebody hangs up on everyone. It is hung anew."""
+        """The connection is lost: all clients are disconnected. It is opened again."""
         self.is_broken = True
         self.rung.set()
 
@@ -141,7 +141,7 @@ def until_said(
 
 @contextlib.contextmanager
 def _killed_after(patience_s: float, process: subprocess.Popen[Any]) -> Iterator[None]:
-    """Whoever waits for a process in vain is freed by its end."""
+    """A test that waits for a process in vain is freed by its end."""
     killing = threading.Timer(patience_s, process.kill)
     killing.start()
     try:

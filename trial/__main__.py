@@ -1,8 +1,8 @@
 """Let a real small model argue with itself over two wire formats, until antithesis.
 
-The server is llama.cpp's, which nobody here wrote: one endpoint speaks OpenAI's words to it, the
-other Anthropic's. Output caps are small, so that answers are cut and go on. Exits with 0 if every
-document is there, at least one was written in several turns, and each turn was stored.
+The server is llama.cpp's, an independent program: one endpoint speaks OpenAI's protocol to it, the
+other Anthropic's. Output limits are small, so that answers are truncated and continued. Exits with
+0 if every document is there, at least one was written in several turns, and each turn was stored.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def list_faults(out: Path) -> Iterator[str]:
         yield from (f"{file.name} is empty" for file in found if not file.stat().st_size)
     turns = sorted(out.rglob("_work/*_continuation_*.md"))
     if not turns:
-        yield "no answer was cut and gone on with"
+        yield "no answer was truncated and continued"
     records = [json.loads(file.read_text()) for file in out.rglob("raw_responses/*.json")]
     if len(records) < count + count * count + len(turns) // 2:
         yield f"only {len(records)} raw answers for {len(turns)} turns were kept"

@@ -1,7 +1,7 @@
 """llama.cpp's own HTTP server with a small model, both out of packages. Knows nothing of Dialectic.
 
 Usage: python -m trial.server SLOTS. Prints the address it listens at, and serves until its standard
-input ends: whoever started it need not be alive to end it.
+input ends, also if the process that started it is dead.
 """
 
 from __future__ import annotations

@@ -15,11 +15,11 @@ from bench.ours.engine import PROMPT, open_engine, working
 from dialectic.app import sessions
 from dialectic.app.projects import create_session
 from dialectic.app.transaction import Tenant
+from dialectic.contract.sessions import RunRequest
 from dialectic.core.job import ExecutePayload, Job, parse_payload
 from dialectic.core.models.messages import FinishReason, Reply, Request, Usage, UsageSource
 from dialectic.core.models.model import ModelCard
 from dialectic.core.process.definition import Process
-from dialectic.core.run_request import RunRequest
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE
 from dialectic.db.tables.records import Account, open_account
 from dialectic.engine import Engine
@@ -112,7 +112,7 @@ async def is_over(engine: Engine, account: Account, session_id: UUID) -> bool:
     What describes the project as a whole is made at leisure, seconds after the end.
     """
     query = """
-        select s.status = 'iteration_complete' and not exists (
+        select s.phase = 'iteration_complete' and not exists (
           select from dialectic_files f
           where f.project_id = s.project_id and f.written_at is null
             and f.path !~ '^[^/]+/project_(readme|settings)[.]')

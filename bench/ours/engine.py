@@ -11,14 +11,14 @@ from uuid import UUID
 from bench.child import Options
 from dialectic.app.projects import create_session
 from dialectic.app.transaction import Tenant
-from dialectic.core.run_request import RunRequest
+from dialectic.contract.sessions import RunRequest
 from dialectic.db.pool import Address, Database
 from dialectic.db.tables.records import Account
 from dialectic.engine import Engine, Failpoints
 from dialectic.processes.loader import load_process
 from dialectic.providers.catalog import build_catalog
 from dialectic.settings import Settings
-from dialectic.storage.base import open_store
+from dialectic.storage.file_store import open_store
 from dialectic.worker.worker import Worker
 
 PROMPT = "Plan a walk."

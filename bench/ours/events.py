@@ -15,20 +15,32 @@ from typing import Any
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
+from starlette.routing import Route
 
 from bench.child import Options, say, serve, stopping_event
 from bench.ours.engine import create_sessions, open_engine
-from dialectic.api.event_stream import build_routes
+from dialectic.api.event_stream import EventStream
+from dialectic.contract.events import SessionEvent
 from dialectic.db.migrate import migrate
 from dialectic.db.pool import APP_ROLE, Address, Connection
 from dialectic.db.tables import records
 from dialectic.db.tables.records import Account, open_account
 from dialectic.engine import Engine
 from dialectic.events.hub import Hub, open_hub
+from dialectic.events.stream import Follower
 
 BACKLOG = 2048
 STREAMS_MAX = 5000
-BALLAST_CHARS = 600  # with it an event is as long as most are
+BALLAST = "x" * 600  # with it an event is as long as most are
+
+
+class News(SessionEvent):
+    type = "news"
+
+    n: int
+    at: float
+    ballast: str
+
 
 BuildApp = Callable[[Engine, Hub, Account], Any]
 
@@ -39,10 +51,10 @@ async def prepare(options: Options) -> None:
 
 
 def build_app(engine: Engine, hub: Hub, account: Account) -> Any:
-    async def find_caller(_request: Request) -> Account:
-        return account
+    async def follow(_request: Request) -> EventStream:
+        return EventStream(Follower(hub=hub, db=engine.db, account=account))
 
-    return Starlette(routes=build_routes(engine, hub, find_caller))
+    return Starlette(routes=[Route("/events", follow)])
 
 
 async def serve_events(options: Options) -> None:
@@ -82,8 +94,9 @@ async def write_events(options: Options) -> None:
             await asyncio.sleep(begun_s + (number + 1) / options["per_s"] - clock())
 
             async def work(connection: Connection, number: int = number) -> None:
-                data = {"n": number, "at": round(time.time(), 6), "ballast": "x" * BALLAST_CHARS}
-                await records.record_event(connection, session_id, "news", data)
+                at = round(time.time(), 6)
+                news = News(session_id=session_id, n=number, at=at, ballast=BALLAST)
+                await records.record_event(connection, news)
 
             await engine.db.transact(account.tenant_id, work)
 

@@ -13,7 +13,8 @@ from bench.ours.engine import create_sessions, open_engine, working
 from bench.ours.queue import complete_at_once
 from dialectic.app import sessions
 from dialectic.app.transaction import Tenant
-from dialectic.core.job import ExecutePayload, Input, Job, Naming
+from dialectic.core.documents.file_paths import Relation
+from dialectic.core.job import ExecutePayload, Input, Job
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Connection
 from dialectic.db.tables import jobs
 from dialectic.db.tables.records import open_account
@@ -80,7 +81,7 @@ async def _wait_for_children(engine: Engine, parent: Job, count: int) -> None:
                     origin=1,
                     source_group=None,
                     target_contribution_id=None,
-                    naming=Naming(kind="plain"),
+                    naming=Relation(),
                 ),
                 max_retries=0,
             )

@@ -16,8 +16,8 @@ from bench.ours.queue import complete_at_once
 from dialectic.app import sessions
 from dialectic.app.projects import create_session
 from dialectic.app.transaction import Tenant
+from dialectic.contract.sessions import RunRequest
 from dialectic.core.job import Job
-from dialectic.core.run_request import RunRequest
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE
 from dialectic.db.tables import lists
 from dialectic.db.tables.lists import PageQuery
@@ -183,7 +183,7 @@ async def time_views(desk: Engine, account: Account, session_id: UUID) -> list[f
         )
 
     async def look() -> None:
-        await Tenant(desk, account).run(sessions.load_overview, session_id)
+        await Tenant(desk, account).run(sessions.get_detail, session_id)
 
     taken_ms = [await _time(look) + await _time(list_them) for _ in range(VIEWS)]
     return taken_ms[VIEWS // 4 :]

@@ -18,7 +18,7 @@ from bench.ours.engine import choose_model, open_engine
 from bench.pieces import DIMENSIONS, Pieces, build_pieces, find_nearest, find_recall
 from dialectic.app.projects import create_session
 from dialectic.app.transaction import Tenant
-from dialectic.core.run_request import RunRequest
+from dialectic.contract.sessions import RunRequest
 from dialectic.db.migrate import migrate
 from dialectic.db.pool import APP_ROLE, Address, Connection
 from dialectic.db.tables import memory
@@ -26,8 +26,7 @@ from dialectic.db.tables.memory import Match, NewPiece, NewSource, Question, Sco
 from dialectic.db.tables.records import Account, open_account
 from dialectic.engine import Engine
 from dialectic.processes.loader import load_process
-from dialectic.retrieval.base import Embedder
-from dialectic.retrieval.embedders import open_embedder
+from dialectic.retrieval.embedders import Embedder, open_embedder
 from dialectic.retrieval.index import Source, hash_source, index, prepare
 from dialectic.retrieval.search import Angle, build_queries, choose
 

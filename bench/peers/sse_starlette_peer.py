@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -14,9 +15,9 @@ from starlette.routing import Route
 
 from bench.child import Options, serve
 from bench.ours.events import serve_app
-from dialectic.core.event import Event, State
 from dialectic.db.tables.records import Account
 from dialectic.engine import Engine
+from dialectic.events.frames import EventFrame
 from dialectic.events.hub import Hub
 from dialectic.events.stream import Follower
 
@@ -24,9 +25,9 @@ SEPARATOR = "\n"  # the clients read what ours writes
 
 
 @functools.lru_cache(maxsize=1000)
-def read_body(event: Event) -> dict[str, Any]:
+def read_body(frame: EventFrame) -> Any:
     """Read an event once for all: only what is rendered for each client is to be measured."""
-    return event.body
+    return json.loads(frame.wire.rpartition(b"\ndata: ")[2])
 
 
 def build_app(engine: Engine, hub: Hub, account: Account) -> Any:
@@ -36,10 +37,10 @@ def build_app(engine: Engine, hub: Hub, account: Account) -> Any:
             async for part in told:
                 if not part:
                     yield JSONServerSentEvent({}, event="begin", sep=SEPARATOR)
-                for event in () if isinstance(part, State) else part:
-                    body = read_body(event)
+                for frame in part:
+                    body = read_body(frame)
                     yield JSONServerSentEvent(
-                        body, id=str(event.seq), event=body["type"], sep=SEPARATOR
+                        body, id=str(frame.seq), event=body["type"], sep=SEPARATOR
                     )
 
     async def events(_request: Request) -> EventSourceResponse:

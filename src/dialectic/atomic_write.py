@@ -1,4 +1,4 @@
-"""Writes files whole or not at all: into a draft next to the file, which then takes its name.
+"""Write files atomically: into a draft in the same folder, which is then renamed.
 
 Every file that this program replaces is written here. Knows paths and bytes, not what they mean.
 """
@@ -29,7 +29,7 @@ _OPEN = os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def check_plain(path: Path, word: str) -> None:
-    """Refuse a device or a pipe: writing would replace the one, reading the other never ends."""
+    """Reject devices, pipes and folders: a write would replace a device, a pipe may block."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -44,9 +44,9 @@ def check_plain(path: Path, word: str) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path, *, mode: int = PUBLIC_MODE, durable: bool = False) -> Iterator[BinaryIO]:
-    """Open a draft of the writer's own; it becomes the file when the block ends without an error.
+    """Open a draft; it replaces the file when the block ends without an error.
 
-    Several writers of one file do not wait for each other: the last one to end wins.
+    Several writers of one file do not wait for each other: the last one to finish wins.
     """
     draft = path.with_name(DRAFT_PREFIX + uuid4().hex)
     try:
@@ -64,10 +64,11 @@ def replacing(path: Path, *, mode: int = PUBLIC_MODE, durable: bool = False) -> 
 def replace_in_turn(
     path: Path, fill: Callable[[BinaryIO], object], *, is_needless: Callable[[], bool]
 ) -> None:
-    """Let the file durably hold what `fill` writes, one writer at a time.
+    """Replace a file durably with what `fill` writes, one writer at a time.
 
     All writers of a file share one draft and lock it, so the next writer or `clear_draft` can tell
-    a draft in use from one that a dead process left. `is_needless` is asked under the lock.
+    a draft in use from one that a dead process left. Nothing is written if `is_needless` returns
+    true, which is called while the lock is held.
     """
     draft = path.with_name(build_draft_name(path.name))
     with _locked_draft(draft, create=True, wait_s=LOCK_WAIT_S) as file:
@@ -94,7 +95,7 @@ def build_draft_name(name: str) -> str:
 
 
 def flush_folder(folder: Path) -> None:
-    """Make sure that the names in a folder outlive a crash."""
+    """Make the names in a folder durable."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(handle)
@@ -109,7 +110,7 @@ def _flush(file: BinaryIO) -> None:
 
 @contextlib.contextmanager
 def _locked_draft(draft: Path, *, create: bool, wait_s: float) -> Iterator[BinaryIO]:
-    """Hold a shared draft alone; what is still called so in the end is removed."""
+    """Open and lock a shared draft; remove it afterwards, unless it was renamed."""
     flags = _OPEN | (os.O_CREAT if create else 0)
     while True:
         with os.fdopen(os.open(draft, flags, PRIVATE_MODE), "r+b") as file:
@@ -127,7 +128,7 @@ def _locked_draft(draft: Path, *, create: bool, wait_s: float) -> Iterator[Binar
 
 
 def _lock(file: BinaryIO, wait_s: float) -> None:
-    """Wait for the lock, but not for ever: its holder may be a stopped process."""
+    """Wait for the lock, up to a limit: its holder may be a stopped process."""
     give_up_at = time.monotonic() + wait_s
     while True:
         try:

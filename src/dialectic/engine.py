@@ -18,16 +18,16 @@ from collections import Counter
 from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from decimal import Decimal
 from uuid import UUID
 from weakref import WeakValueDictionary
 
 import asyncpg
 
 from dialectic.core.process.definition import Process
-from dialectic.db.counters import Counters
 from dialectic.db.migrate import migrate
 from dialectic.db.pool import APP_ROLE, Address, Database
-from dialectic.db.tables import figures
+from dialectic.db.statistics import Counters
 from dialectic.errors import (
     ConfigurationError,
     DialecticError,
@@ -37,10 +37,9 @@ from dialectic.errors import (
 from dialectic.limits.admission import HealthCache
 from dialectic.postgres import embedded
 from dialectic.providers.catalog import Catalog
-from dialectic.retrieval.base import Embedder
-from dialectic.retrieval.embedders import Embedders, check_embedder
+from dialectic.retrieval.embedders import Embedder, Embedders, check_embedder
 from dialectic.settings import Settings
-from dialectic.storage.base import FileStore, open_store, require_identity
+from dialectic.storage.file_store import FileStore, open_store, require_identity
 from dialectic.telemetry import OFF, Telemetry, open_telemetry
 
 POINTS = (
@@ -142,6 +141,11 @@ class Engine:
         return self.db.counters
 
     @property
+    def spend_fraction(self) -> Decimal:
+        """The share of the available funds that one call may cost without an approval."""
+        return Decimal(str(self.settings.max_spend_fraction))
+
+    @property
     def embedder(self) -> Embedder:
         """The configured embedder; opened on first use."""
         return self.embedders.load(self.settings.embedder, self.catalog)
@@ -174,7 +178,6 @@ async def open_engine(
         )
         stack.push_async_callback(_tell, db)
         engine = Engine(settings, address, db, files, catalog, failpoints, telemetry=telemetry)
-        stack.push_async_callback(engine.embedders.close)
         if checks_storage:
             await check_storage(engine)
         yield engine
@@ -183,7 +186,7 @@ async def open_engine(
 async def _tell(db: Database) -> None:
     """Flush the counters at exit; do not wait for an unreachable database."""
     with contextlib.suppress(DialecticError, asyncpg.PostgresError):
-        await figures.flush_counters(functools.partial(db.fetch, patience_s=0.0), db.counters)
+        await db.counters.flush(functools.partial(db.fetch, patience_s=0.0))
 
 
 async def check_storage(engine: Engine) -> None:

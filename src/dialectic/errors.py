@@ -1,57 +1,14 @@
-"""The tree of errors: what failed, and what happens to the job that raised it.
+"""Every error: what failed, and what happens to the job that raised it.
 
-DialecticError                code, HTTP status, exit code, fate
-├── UsageError                the caller's request is invalid or not allowed
-│   ├── Unauthenticated       the caller is unknown
-│   │   ├── TokenMissing
-│   │   ├── TokenInvalid      unknown or revoked: the response does not say which
-│   │   └── TokenExpired
-│   ├── Forbidden             the caller is known but lacks permission
-│   ├── NotFound
-│   ├── TooLarge              a text or a request body exceeds its size limit
-│   ├── InvalidValue          a value cannot be stored
-│   ├── InvalidCursor         the cursor does not belong to this list
-│   ├── UnknownModel          the model is not in the catalogue
-│   ├── Conflict
-│   │   ├── IllegalMove       the job table does not allow this change of status
-│   │   └── InProgress        the same request is already being processed
-│   ├── PreconditionFailed    the resource changed after the caller read it
-│   ├── KeyReused             an Idempotency-Key was reused for another request
-│   ├── ForbiddenAddress      the server may not call this address for a tenant
-│   ├── InvalidProcess        a process file breaks a rule
-│   ├── TooManyStreams        one tenant has too many event streams open
-│   ├── TooManyUploads        one tenant has too many uploads in progress
-│   ├── InvalidBundle         the archive is not a project export, or cannot be imported
-│   └── InvalidUpload         the uploaded file has no readable text
-│       └── UploadTooLarge    the file or its text exceeds the upload limit
-├── ConfigurationError        settings, files or servers that the operator must fix
-│   ├── KeyMissing            an endpoint's API key is not set: the job waits for it
-│   ├── DatabaseUnreachable
-│   ├── DatabaseFull          PostgreSQL is out of disk or memory: the job waits
-│   ├── SchemaChanged         another version upgraded the database while this one ran
-│   ├── SchemaOutdated        the database is too old for this version to upgrade
-│   ├── EmbeddedServerError
-│   ├── ServerUnreachable     the client's server does not answer
-│   ├── StorageMismatch       the database's documents are in another storage
-│   └── StorageUnavailable
-├── TooManyRequests           the token exceeded its rate limit
-├── ServerBusy                the server is handling its maximum number of uploads
-├── DatabaseBusy              a temporary database failure: the job is retried
-├── EndpointBusy              the endpoint's rate limits allow no call yet: the job waits
-│   ├── CircuitOpen           the endpoint keeps failing: only probes may call it
-│   └── TextBusy              another job is compressing the text that this one needs
-├── FundsError                the wallet or the budget does not cover the call
-│   └── SpendNeedsApproval    one call would exceed the automatic spending limit
-├── ContextWindowError        the prompt does not fit even after compression
-├── ProviderError             the provider failed; each subclass sets its fate
-│   ├── ProviderTransient · ProviderThrottled · ProviderMalformed · StreamTruncated      retry
-│   ├── ProviderQuota                                                                   pause
-│   └── ProviderAuth · ProviderRejected · ProviderFiltered                              fail
-├── InvalidPayload            a job's payload does not parse: only that job fails
-├── PlanError                 the planner found no work, or too much
-├── ApiError                  the server returned an error unknown to the client
-│   └── ApiRefusal            a 4xx: the caller must change the request
-└── LeaseLost                 another worker has the job: write nothing, report nothing
+A class states its code, HTTP status, exit code, fate and remedy; it inherits what it does not
+state. The branches of the tree:
+
+UsageError            the caller's request is invalid or not allowed
+ConfigurationError    settings, files or servers that the operator must fix
+EndpointBusy          an endpoint or a text is in use: the job waits
+FundsError            the wallet or the budget does not cover the call
+ProviderError         the provider failed
+ApiError              the server returned an error unknown to the client
 
 A message says what failed, where, and why. It names no command: the `remedy` holds the next step,
 which the command line shows as a command and the API as a field. Programs and tests use `code`,
@@ -132,7 +89,7 @@ class Remedy:
     setting: str | None = None
     is_play: bool | None = None
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, str | bool]:
         """Convert to JSON: the action, and the parameters that are set."""
         return {key: value for key, value in asdict(self).items() if value is not None}
 
@@ -162,19 +119,22 @@ def read_remedy(value: object) -> Remedy | None:
     """Read a remedy from JSON; None if it is missing or its action is unknown here."""
     if not isinstance(value, Mapping):
         return None
-    known: dict[str, Any] = {name: value.get(name) for name in Remedy.__dataclass_fields__}
-    if known["action"] not in set(RemedyAction):
+    action = value.get("action")
+    if action not in set(RemedyAction):
         return None
-    known["action"] = RemedyAction(known["action"])
-    return Remedy(**known)
+    others = {name: value.get(name) for name in Remedy.__dataclass_fields__ if name != "action"}
+    return Remedy(RemedyAction(action), **others)
 
 
 class Facts(TypedDict, total=False):
     """Machine-readable details that every error accepts."""
 
     remedy: Remedy | None
+    # Distinguishes the cases of one code; stays the same when the message is reworded.
     reason: str | None
+    # The field, option, setting, file or id at fault.
     subject: str | None
+    # The largest value that would have been accepted.
     limit: int | None
 
 
@@ -188,269 +148,185 @@ class DialecticError(Exception):
     # The default next step; an instance may override it.
     remedy: Remedy | None = None
 
-    def __init__(
-        self,
-        message: str | None = None,
+    def __init_subclass__(
+        cls,
         *,
-        remedy: Remedy | None = None,
-        reason: str | None = None,
-        subject: str | None = None,
-        limit: int | None = None,
+        code: str,
+        status: int | None = None,
+        exit_code: ExitCode | None = None,
+        fate: Fate | None = None,
+        remedy: RemedyAction | None = None,
     ) -> None:
+        cls.code = code
+        cls.status = status or cls.status
+        cls.exit_code = exit_code or cls.exit_code
+        cls.fate = fate or cls.fate
+        cls.remedy = Remedy(remedy) if remedy else cls.remedy
+
+    def __init__(self, message: str | None = None, **facts: Unpack[Facts]) -> None:
         super().__init__(message or self.__doc__)
-        if remedy is not None:
-            self.remedy = remedy
-        # Distinguishes the cases of one code; stays the same when the message is reworded.
-        self.reason = reason
-        # The field, option, setting, file or id at fault.
-        self.subject = subject
-        # The largest value that would have been accepted.
-        self.limit = limit
+        self.remedy = facts.get("remedy") or self.remedy
+        self.reason = facts.get("reason")
+        self.subject = facts.get("subject")
+        self.limit = facts.get("limit")
 
     @property
     def message(self) -> str:
         return str(self.args[0])
 
 
-class UsageError(DialecticError):
+class UsageError(DialecticError, code="invalid_request", status=400, exit_code=ExitCode.USAGE):
     """The request is invalid."""
 
-    code = "invalid_request"
-    status = 400
-    exit_code = ExitCode.USAGE
 
-
-class Unauthenticated(UsageError):
+class Unauthenticated(UsageError, code="unauthenticated", status=401):
     """Authentication failed."""
 
-    code = "unauthenticated"
-    status = 401
 
-
-class TokenMissing(Unauthenticated):
+class TokenMissing(Unauthenticated, code="token_missing", remedy=RemedyAction.CREATE_TOKEN):
     """A token is required. Send `Authorization: Bearer dlk_…`."""
 
-    code = "token_missing"
-    remedy = Remedy(RemedyAction.CREATE_TOKEN)
 
-
-class TokenInvalid(Unauthenticated):
+class TokenInvalid(Unauthenticated, code="token_invalid", remedy=RemedyAction.CREATE_TOKEN):
     """The token is not valid."""
 
-    code = "token_invalid"
-    remedy = Remedy(RemedyAction.CREATE_TOKEN)
 
-
-class TokenExpired(Unauthenticated):
+class TokenExpired(Unauthenticated, code="token_expired", remedy=RemedyAction.CREATE_TOKEN):
     """The token has expired."""
 
-    code = "token_expired"
-    remedy = Remedy(RemedyAction.CREATE_TOKEN)
 
-
-class Forbidden(UsageError):
+class Forbidden(UsageError, code="forbidden", status=403):
     """This token or user lacks permission."""
 
-    code = "forbidden"
-    status = 403
 
-
-class NotFound(UsageError):
+class NotFound(UsageError, code="not_found", status=404):
     """Not found, or not visible to this account."""
 
-    code = "not_found"
-    status = 404
 
-
-class TooLarge(UsageError):
+class TooLarge(UsageError, code="too_large", status=413):
     """The request is too large."""
 
-    code = "too_large"
-    status = 413
 
-
-class InvalidValue(UsageError):
+class InvalidValue(UsageError, code="invalid_value", status=422):
     """A value cannot be stored."""
 
-    code = "invalid_value"
-    status = 422
 
-
-class InvalidCursor(UsageError):
+class InvalidCursor(UsageError, code="invalid_cursor", status=422):
     """The cursor does not belong to this list."""
 
-    code = "invalid_cursor"
-    status = 422
 
-
-class UnknownModel(UsageError):
+class UnknownModel(UsageError, code="unknown_model", status=422, remedy=RemedyAction.CHOOSE_MODEL):
     """The model is not in the catalogue."""
 
-    code = "unknown_model"
-    status = 422
-    remedy = Remedy(RemedyAction.CHOOSE_MODEL)
 
-
-class Conflict(UsageError):
+class Conflict(UsageError, code="conflict", status=409):
     """The resource's current state does not allow this."""
 
-    code = "conflict"
-    status = 409
+
+class IllegalMove(Conflict, code="illegal_move"):
+    """The state of the job or session does not allow this change."""
 
 
-class IllegalMove(Conflict):
-    """The job's status does not allow this change."""
-
-    code = "illegal_move"
-
-
-class InProgress(Conflict):
+class InProgress(Conflict, code="in_progress", remedy=RemedyAction.TRY_AGAIN):
     """The same request is already being processed. Retry it shortly."""
 
-    code = "in_progress"
-    remedy = Remedy(RemedyAction.TRY_AGAIN)
 
-
-class PreconditionFailed(UsageError):
+class PreconditionFailed(UsageError, code="precondition_failed", status=412):
     """The resource has changed since you read it. Read it again."""
 
-    code = "precondition_failed"
-    status = 412
 
-
-class KeyReused(UsageError):
+class KeyReused(UsageError, code="idempotency_key_reused", status=422):
     """The Idempotency-Key was used for another request. Use a new key."""
 
-    code = "idempotency_key_reused"
-    status = 422
 
-
-class ForbiddenAddress(UsageError):
+class ForbiddenAddress(UsageError, code="forbidden_address", status=422):
     """The server may not call this address."""
 
-    code = "forbidden_address"
-    status = 422
 
-
-class InvalidProcess(UsageError):
+class InvalidProcess(UsageError, code="invalid_process", status=422):
     """The process file is invalid."""
 
-    code = "invalid_process"
-    status = 422
 
-
-class TooManyStreams(UsageError):
+class TooManyStreams(
+    UsageError, code="too_many_streams", status=429, remedy=RemedyAction.TRY_AGAIN
+):
     """Too many event streams are open."""
 
-    code = "too_many_streams"
-    status = 429
-    remedy = Remedy(RemedyAction.TRY_AGAIN)
 
-
-class TooManyUploads(UsageError):
+class TooManyUploads(
+    UsageError, code="too_many_uploads", status=429, remedy=RemedyAction.TRY_AGAIN
+):
     """Too many uploads are in progress."""
 
-    code = "too_many_uploads"
-    status = 429
-    remedy = Remedy(RemedyAction.TRY_AGAIN)
 
-
-class InvalidBundle(UsageError):
+class InvalidBundle(UsageError, code="invalid_bundle", status=422):
     """The archive is not a project export, or cannot be imported."""
 
-    code = "invalid_bundle"
-    status = 422
 
-
-class InvalidUpload(UsageError):
+class InvalidUpload(UsageError, code="invalid_upload", status=422):
     """The file has no readable text."""
 
-    code = "invalid_upload"
-    status = 422
 
-
-class UploadTooLarge(InvalidUpload):
+class UploadTooLarge(InvalidUpload, code="upload_too_large", status=413):
     """The file or its text exceeds the upload limit."""
 
-    code = "upload_too_large"
-    status = 413
 
-
-class ConfigurationError(DialecticError):
+class ConfigurationError(
+    DialecticError, code="configuration", status=503, exit_code=ExitCode.CONFIGURATION
+):
     """The configuration is invalid."""
 
-    code = "configuration"
-    status = 503
-    exit_code = ExitCode.CONFIGURATION
 
-
-class KeyMissing(ConfigurationError):
+class KeyMissing(ConfigurationError, code="key_missing", fate=Fate.PAUSE):
     """The API key of a model's endpoint is not set."""
 
-    code = "key_missing"
-    fate = Fate.PAUSE
 
-
-class DatabaseUnreachable(ConfigurationError):
+class DatabaseUnreachable(
+    ConfigurationError, code="database_unreachable", fate=Fate.DROP, remedy=RemedyAction.CHECK_SETUP
+):
     """The database does not answer."""
 
-    code = "database_unreachable"
-    remedy = Remedy(RemedyAction.CHECK_SETUP)
-    fate = Fate.DROP  # nothing can be written; the lease expires
+    # Nothing can be written; the lease expires.
 
 
-class DatabaseFull(ConfigurationError):
+class DatabaseFull(ConfigurationError, code="database_full", fate=Fate.PAUSE):
     """The database is out of disk space or memory."""
 
-    code = "database_full"
-    fate = Fate.PAUSE
 
-
-class SchemaChanged(ConfigurationError):
+class SchemaChanged(ConfigurationError, code="schema_changed", fate=Fate.DROP):
     """Another version of Dialectic has upgraded the database."""
 
-    code = "schema_changed"
-    fate = Fate.DROP  # a worker of the new version claims the job
+    # A worker of the new version claims the job.
 
 
-class SchemaOutdated(ConfigurationError):
+class SchemaOutdated(ConfigurationError, code="schema_outdated"):
     """The database is too old for this version to upgrade."""
 
-    code = "schema_outdated"
 
-
-class EmbeddedServerError(ConfigurationError):
+class EmbeddedServerError(ConfigurationError, code="embedded_server"):
     """The embedded PostgreSQL server cannot run."""
 
-    code = "embedded_server"
 
-
-class ServerUnreachable(ConfigurationError):
+class ServerUnreachable(ConfigurationError, code="server_unreachable"):
     """The server does not answer."""
 
-    code = "server_unreachable"
 
-
-class StorageMismatch(ConfigurationError):
+class StorageMismatch(ConfigurationError, code="storage_mismatch"):
     """The documents of this database are in another storage."""
 
-    code = "storage_mismatch"
 
-
-class StorageUnavailable(ConfigurationError):
+class StorageUnavailable(ConfigurationError, code="storage_unavailable", fate=Fate.PAUSE):
     """The document storage cannot be read or written."""
 
-    code = "storage_unavailable"
-    fate = Fate.PAUSE
 
-
-class TooManyRequests(DialecticError):
+class TooManyRequests(
+    DialecticError,
+    code="too_many_requests",
+    status=429,
+    fate=Fate.RETRY,
+    remedy=RemedyAction.TRY_AGAIN,
+):
     """This token has exceeded its rate limit."""
-
-    code = "too_many_requests"
-    status = 429
-    fate = Fate.RETRY
-    remedy = Remedy(RemedyAction.TRY_AGAIN)
 
     def __init__(
         self, message: str | None = None, *, retry_after_s: float = 1.0, **facts: Unpack[Facts]
@@ -459,30 +335,20 @@ class TooManyRequests(DialecticError):
         self.retry_after_s = retry_after_s
 
 
-class ServerBusy(DialecticError):
+class ServerBusy(DialecticError, code="server_busy", status=503, remedy=RemedyAction.TRY_AGAIN):
     """The server is too busy for this request."""
 
-    code = "server_busy"
-    status = 503
-    remedy = Remedy(RemedyAction.TRY_AGAIN)
 
-
-class DatabaseBusy(DialecticError):
+class DatabaseBusy(
+    DialecticError, code="database_busy", status=503, fate=Fate.RETRY, remedy=RemedyAction.TRY_AGAIN
+):
     """The database is too busy for this request."""
 
-    code = "database_busy"
-    status = 503
-    fate = Fate.RETRY
-    remedy = Remedy(RemedyAction.TRY_AGAIN)
 
-
-class EndpointBusy(DialecticError):
+class EndpointBusy(
+    DialecticError, code="endpoint_busy", status=503, fate=Fate.RETRY, remedy=RemedyAction.TRY_AGAIN
+):
     """The endpoint's rate limits allow no call yet."""
-
-    code = "endpoint_busy"
-    status = 503
-    fate = Fate.RETRY
-    remedy = Remedy(RemedyAction.TRY_AGAIN)
 
     def __init__(
         self,
@@ -498,25 +364,18 @@ class EndpointBusy(DialecticError):
         self.closed_s = closed_s
 
 
-class CircuitOpen(EndpointBusy):
+class CircuitOpen(EndpointBusy, code="circuit_open"):
     """The endpoint keeps failing; calls to it are blocked."""
 
-    code = "circuit_open"
 
-
-class TextBusy(EndpointBusy):
+class TextBusy(EndpointBusy, code="text_busy"):
     """Another job is compressing the text that this job needs."""
 
-    code = "text_busy"
 
-
-class FundsError(DialecticError):
+class FundsError(
+    DialecticError, code="insufficient_funds", status=402, exit_code=ExitCode.FUNDS, fate=Fate.PAUSE
+):
     """The wallet or the budget does not cover this call."""
-
-    code = "insufficient_funds"
-    status = 402
-    exit_code = ExitCode.FUNDS
-    fate = Fate.PAUSE
 
     def __init__(
         self,
@@ -535,17 +394,12 @@ class FundsError(DialecticError):
         self.is_play = is_play
 
 
-class SpendNeedsApproval(FundsError):
+class SpendNeedsApproval(FundsError, code="spend_needs_approval"):
     """The call exceeds the automatic spending limit."""
 
-    code = "spend_needs_approval"
 
-
-class ContextWindowError(DialecticError):
+class ContextWindowError(DialecticError, code="context_window_exceeded", status=413):
     """The prompt does not fit the model's context window, even compressed."""
-
-    code = "context_window_exceeded"
-    status = 413
 
     def __init__(
         self,
@@ -573,15 +427,11 @@ class PartialResponse:
     reported_usage: tuple[int, int] | None = None
     request_id: str | None = None
     # The response, truncated and without secrets, for the audit.
-    raw: dict[str, Any] | None = None
+    raw: Mapping[str, object] | None = None
 
 
-class ProviderError(DialecticError):
+class ProviderError(DialecticError, code="provider_error", status=502, fate=Fate.RETRY):
     """The model's provider failed."""
-
-    code = "provider_error"
-    status = 502
-    fate = Fate.RETRY
 
     def __init__(
         self,
@@ -600,88 +450,58 @@ class ProviderError(DialecticError):
         self.remains = remains or PartialResponse()
 
 
-class ProviderTransient(ProviderError):
+class ProviderTransient(ProviderError, code="provider_transient"):
     """The provider did not answer, or is temporarily unavailable."""
 
-    code = "provider_transient"
 
-
-class ProviderThrottled(ProviderError):
+class ProviderThrottled(ProviderError, code="provider_throttled"):
     """The provider's rate limit was reached."""
 
-    code = "provider_throttled"
 
-
-class ProviderMalformed(ProviderError):
+class ProviderMalformed(ProviderError, code="provider_malformed"):
     """The provider's response is malformed."""
 
-    code = "provider_malformed"
 
-
-class StreamTruncated(ProviderError):
+class StreamTruncated(ProviderError, code="stream_truncated"):
     """The provider's stream ended before the answer was complete."""
 
-    code = "stream_truncated"
 
-
-class ProviderQuota(ProviderError):
+class ProviderQuota(ProviderError, code="provider_quota", fate=Fate.PAUSE):
     """The provider account has no credit or quota left."""
 
-    code = "provider_quota"
-    fate = Fate.PAUSE
 
-
-class ProviderAuth(ProviderError):
+class ProviderAuth(ProviderError, code="provider_auth", fate=Fate.FAIL):
     """The provider rejected the API key."""
 
-    code = "provider_auth"
-    fate = Fate.FAIL
 
-
-class ProviderRejected(ProviderError):
+class ProviderRejected(ProviderError, code="provider_rejected", fate=Fate.FAIL):
     """The provider rejected the request."""
 
-    code = "provider_rejected"
-    fate = Fate.FAIL
 
-
-class ProviderFiltered(ProviderError):
+class ProviderFiltered(ProviderError, code="provider_filtered", fate=Fate.FAIL):
     """The model or a content filter refused to answer."""
 
-    code = "provider_filtered"
-    fate = Fate.FAIL
 
-
-class InvalidPayload(DialecticError):
+class InvalidPayload(DialecticError, code="invalid_payload"):
     """The job's payload does not match its type."""
 
-    code = "invalid_payload"
 
-
-class PlanError(DialecticError):
+class PlanError(DialecticError, code="plan_error"):
     """The plan has no jobs, or too many."""
 
-    code = "plan_error"
 
-
-class LeaseLost(DialecticError):
+class LeaseLost(DialecticError, code="lease_lost", status=409, fate=Fate.DROP):
     """Another worker has taken over this job."""
 
-    code = "lease_lost"
-    status = 409
-    fate = Fate.DROP
 
-
-class ApiError(DialecticError):
+class ApiError(DialecticError, code="api_error"):
     """The server returned an error that this client does not know."""
-
-    code = "api_error"
 
     def __init__(
         self,
         message: str | None = None,
         *,
-        problem: dict[str, Any] | None = None,
+        problem: Mapping[str, Any] | None = None,
         **facts: Unpack[Facts],
     ) -> None:
         super().__init__(message, **facts)
@@ -689,9 +509,5 @@ class ApiError(DialecticError):
         self.problem = problem or {}
 
 
-class ApiRefusal(ApiError):
+class ApiRefusal(ApiError, code="api_refusal", status=400, exit_code=ExitCode.USAGE):
     """The server rejected the request with an error that this client does not know."""
-
-    code = "api_refusal"
-    status = 400
-    exit_code = ExitCode.USAGE

@@ -10,15 +10,21 @@ import dataclasses
 import difflib
 import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from dialectic.core.access import HIDDEN, Secret
-from dialectic.core.bucket import Access
+from dialectic.core.bucket import BucketAccess
 from dialectic.core.models.endpoint import BUILT_IN, SECOND_NAMES, Endpoint
-from dialectic.core.models.endpoint_config import Declared, Place, parse_endpoints
+from dialectic.core.models.endpoint_config import (
+    Check,
+    Declared,
+    Place,
+    build_check,
+    parse_endpoints,
+)
 from dialectic.errors import ConfigurationError
 
 PREFIX = "DIALECTIC_"
@@ -26,78 +32,54 @@ LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 LOG_FORMATS = ("auto", "text", "json")
 
 
-def _whole(low: int, high: int) -> Callable[[Any], int]:
-    def parse(value: Any) -> int:
+def _whole(low: int, high: int) -> Check:
+    def read(value: Any) -> int:
         number = int(value) if isinstance(value, str) else value
-        if isinstance(number, bool) or not isinstance(number, int) or not low <= number <= high:
-            msg = f"a whole number from {low} to {high}"
-            raise ValueError(msg)
+        if type(number) is not int or not low <= number <= high:
+            raise ValueError
         return number
 
-    return parse
+    return Check(f"a whole number from {low} to {high}", read)
 
 
-def _number(low: float, high: float, *, above: bool = False) -> Callable[[Any], float]:
-    def parse(value: Any) -> float:
+def _number(low: float, high: float, *, above: bool = False) -> Check:
+    def read(value: Any) -> float:
         is_number = isinstance(value, str | int | float) and not isinstance(value, bool)
         number = float(value) if is_number else float("nan")
         if not (low < number if above else low <= number) or not number <= high:
-            msg = f"a number {'above' if above else 'from'} {low:g} up to {high:g}"
-            raise ValueError(msg)
+            raise ValueError
         return number
 
-    return parse
+    return Check(f"a number {'above' if above else 'from'} {low:g} up to {high:g}", read)
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip():
-        msg = "a non-empty text"
-        raise ValueError(msg)
-    return value.strip()
+def _one_of(words: Sequence[str]) -> Check:
+    known = {word.lower(): word for word in words}
+    return Check(f"one of {', '.join(words)}", lambda value: known[value.lower()])
 
 
-def _flag(value: Any) -> bool:
-    words = {"true": True, "false": False}
-    if isinstance(value, str):
-        value = words.get(value.strip().lower())
-    if not isinstance(value, bool):
-        msg = "one of true, false"
-        raise ValueError(msg)
-    return value
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value.strip() != ""
 
 
-def _secret(value: Any) -> Secret:
-    return Secret(_text(value))
+_TEXT = build_check("a non-empty text", _is_text, str.strip)
+_SECRET = build_check(_TEXT.words, _is_text, lambda value: Secret(value.strip()))
+_FLAG = Check(
+    "one of true, false", lambda value: {"true": True, "false": False}[str(value).strip().lower()]
+)
+_ADDRESS = build_check(
+    "a URL that begins with http:// or https://",
+    lambda value: isinstance(value, str) and value.strip().startswith(("http://", "https://")),
+    str.strip,
+)
 
 
-def _level(value: Any) -> str:
-    if not isinstance(value, str) or value.upper() not in LOG_LEVELS:
-        msg = f"one of {', '.join(LOG_LEVELS)}"
-        raise ValueError(msg)
-    return value.upper()
+def _setting(default: Any, check: Check, doc: str) -> Any:
+    return field(default=default, metadata={"check": check, "doc": doc})
 
 
-def _format(value: Any) -> str:
-    if not isinstance(value, str) or value.lower() not in LOG_FORMATS:
-        msg = f"one of {', '.join(LOG_FORMATS)}"
-        raise ValueError(msg)
-    return value.lower()
-
-
-def _address(value: Any) -> str:
-    text = _text(value)
-    if not text.startswith(("http://", "https://")):
-        msg = "a URL that begins with http:// or https://"
-        raise ValueError(msg)
-    return text
-
-
-def _setting(default: Any, parse: Callable[[Any], Any], doc: str) -> Any:
-    return field(default=default, metadata={"parse": parse, "doc": doc})
-
-
-def _hidden(doc: str) -> dict[str, Any]:
-    return {"parse": _secret, "doc": doc}
+def _secret(doc: str) -> Any:
+    return field(default=None, repr=False, compare=False, metadata={"check": _SECRET, "doc": doc})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,26 +87,17 @@ class Settings:
     """The operator's settings. Each field is DIALECTIC_NAME, or `name` in config.toml."""
 
     home: Path = field(metadata={"doc": "Where state lives: database, files, config.toml."})
-    database_url: str = _setting("", _text, "A PostgreSQL server (15 or later, with pgvector).")
-    storage_url: str = _setting("", _text, "Where documents are kept; default file://HOME/storage.")
-    storage_endpoint: str = _setting("", _text, "The S3 server, if it is not Amazon's.")
-    storage_region: str = _setting("us-east-1", _text, "The region of an S3 bucket.")
-    storage_path_style: bool = _setting(True, _flag, "Name an S3 bucket in the path, not the host.")
-    storage_allow_http: bool = _setting(False, _flag, "Talk to an S3 server without encryption.")
-    storage_access_key_id: Secret | None = field(
-        default=None, repr=False, compare=False, metadata=_hidden("The name of an S3 key.")
-    )
-    storage_secret_access_key: Secret | None = field(
-        default=None, repr=False, compare=False, metadata=_hidden("The S3 key itself.")
-    )
-    storage_session_token: Secret | None = field(
-        default=None,
-        repr=False,
-        compare=False,
-        metadata=_hidden("The session token of a temporary S3 key."),
-    )
-    default_models: str = _setting("", _text, "Models of a run that names none, comma separated.")
-    embedder: str = _setting("builtin/static", _text, "What turns text into vectors for search.")
+    database_url: str = _setting("", _TEXT, "A PostgreSQL server (15 or later, with pgvector).")
+    storage_url: str = _setting("", _TEXT, "Where documents are kept; default file://HOME/storage.")
+    storage_endpoint: str = _setting("", _TEXT, "The S3 server, if it is not Amazon's.")
+    storage_region: str = _setting("us-east-1", _TEXT, "The region of an S3 bucket.")
+    storage_path_style: bool = _setting(True, _FLAG, "Name an S3 bucket in the path, not the host.")
+    storage_allow_http: bool = _setting(False, _FLAG, "Talk to an S3 server without encryption.")
+    storage_access_key_id: Secret | None = _secret("The name of an S3 key.")
+    storage_secret_access_key: Secret | None = _secret("The S3 key itself.")
+    storage_session_token: Secret | None = _secret("The session token of a temporary S3 key.")
+    default_models: str = _setting("", _TEXT, "Models of a run that names none, comma separated.")
+    embedder: str = _setting("builtin/static", _TEXT, "What turns text into vectors for search.")
     max_continuations: int = _setting(5, _whole(0, 100), "Further turns for one cut-off answer.")
     max_retries: int = _setting(3, _whole(0, 20), "Retries after a temporary error.")
     max_spend_fraction: float = _setting(
@@ -140,18 +113,17 @@ class Settings:
     requests_per_minute: int = _setting(
         600, _whole(1, 1_000_000), "Requests that one token may make over HTTP."
     )
-    log_level: str = _setting("WARNING", _level, "How much is logged to stderr.")
+    log_level: str = _setting("WARNING", _one_of(LOG_LEVELS), "How much is logged to stderr.")
     log_format: str = _setting(
-        "auto", _format, "Logs as text or json; auto is json for `serve`, text for the rest."
+        "auto",
+        _one_of(LOG_FORMATS),
+        "Logs as text or json; auto is json for `serve`, text for the rest.",
     )
     otlp_url: str = _setting(
-        "", _address, "The OpenTelemetry collector that traces are sent to, over OTLP/HTTP."
+        "", _ADDRESS, "The OpenTelemetry collector that traces are sent to, over OTLP/HTTP."
     )
-    otlp_headers: Secret | None = field(
-        default=None,
-        repr=False,
-        compare=False,
-        metadata=_hidden("Headers that the collector asks for: name=value,name=value."),
+    otlp_headers: Secret | None = _secret(
+        "Headers that the collector asks for: name=value,name=value."
     )
     lease_s: float = _setting(
         6.0, _number(0.3, 600.0), "How long a silent worker keeps the lease of a job."
@@ -168,14 +140,9 @@ class Settings:
     event_streams_max: int = _setting(
         1000, _whole(1, 100_000), "Event streams that a tenant may have open in one process."
     )
-    server: str = _setting("", _text, "The server that commands are for; else this machine.")
-    token: Secret | None = field(
-        default=None,
-        repr=False,
-        compare=False,
-        metadata=_hidden("Your access token for that server."),
-    )
-    failpoints: str = _setting("", _text, "Where a test makes this process fail; see failpoints.")
+    server: str = _setting("", _TEXT, "The server that commands are for; else this machine.")
+    token: Secret | None = _secret("Your access token for that server.")
+    failpoints: str = _setting("", _TEXT, "Where a test makes this process fail; see failpoints.")
     endpoints: Mapping[str, Declared] = field(
         default_factory=dict, metadata={"doc": "The endpoints of models; tables in config.toml."}
     )
@@ -191,9 +158,9 @@ class Settings:
         return self.storage_url or (self.home / "storage").as_uri()
 
     @property
-    def storage_access(self) -> Access:
+    def storage_access(self) -> BucketAccess:
         """The access settings of an S3 server, if documents are stored on one."""
-        return Access(
+        return BucketAccess(
             endpoint=self.storage_endpoint,
             region=self.storage_region,
             is_path_style=self.storage_path_style,
@@ -240,9 +207,9 @@ class Settings:
         path = home / "config.toml"
         config = _read_config(path)
         tables, _ = config.pop("endpoints", ({}, ""))
-        values: dict[str, Any] = {}
-        for name, (value, place) in {**config, **given}.items():
-            values[name] = _parse(name, value, place)
+        values = {
+            name: _parse(name, value, place) for name, (value, place) in {**config, **given}.items()
+        }
         endpoints = parse_endpoints(tables, Place(str(path), ("endpoints",)))
         keyless = cls(home=home, endpoints=endpoints, **values)
         return dataclasses.replace(keyless, keys=_collect_keys(keyless, variables))
@@ -304,26 +271,16 @@ def _parse(name: str, value: Any, place: str) -> Any:
         raise ConfigurationError(
             f"Unknown setting in {place}. {hint}", reason="unknown_setting", subject=name
         )
+    check: Check = known[name].metadata["check"]
     try:
-        return known[name].metadata["parse"](value)
-    except (ValueError, TypeError, OverflowError) as error:
-        wanted = known[name].metadata["parse"]
-        detail = str(error) if str(error).startswith(("a ", "one of")) else _describe(wanted)
-        shown = HIDDEN if wanted is _secret else repr(value)
+        return check.read(value)
+    except (LookupError, AttributeError, ValueError, TypeError, OverflowError):
+        shown = HIDDEN if check is _SECRET else repr(value)
         raise ConfigurationError(
-            f"The value of {place} is {shown}; it must be {detail}.",
+            f"The value of {place} is {shown}; it must be {check.words}.",
             reason="bad_value",
             subject=name,
         ) from None
-
-
-def _describe(parse: Callable[[Any], Any]) -> str:
-    """Get the parser's description, by parsing a value that no setting accepts."""
-    try:
-        parse(None)
-    except (ValueError, TypeError) as error:
-        return str(error)
-    return "something else"
 
 
 def _read_config(path: Path) -> dict[str, tuple[Any, str]]:

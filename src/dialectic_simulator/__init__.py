@@ -7,8 +7,7 @@ vendors' wire formats, `response` the response to one call, `service` the state 
 
 from dialectic_simulator.conversation import WireName
 from dialectic_simulator.faults import TABLE, Fault
-from dialectic_simulator.script import Script
-from dialectic_simulator.script_file import build_script, load_script
+from dialectic_simulator.script import Script, build_script, load_script
 from dialectic_simulator.server import Simulator, open_simulator
 
 __all__ = [

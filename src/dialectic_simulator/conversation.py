@@ -70,7 +70,7 @@ class Ask:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-class Shape(enum.Enum):
+class Shape(enum.StrEnum):
     """The form of an answer's text; all but the first are faults."""
 
     PLAIN = enum.auto()
@@ -82,7 +82,7 @@ class Shape(enum.Enum):
     REFUSAL = enum.auto()
 
 
-class FinishForm(enum.Enum):
+class FinishForm(enum.StrEnum):
     """The form of a finish reason; all but the first are faults."""
 
     WORD = enum.auto()
@@ -122,9 +122,8 @@ class Answer:
     def text(self) -> str:
         return "".join(piece.text for piece in self.pieces)
 
-    def word_finish(self, words: dict[FinishReason, str]) -> str | int | None:
-        """Return the finish reason in a vendor's words, or an invalid one."""
-        word = words[self.finish]
+    def word_finish(self, word: str) -> str | int | None:
+        """Return a vendor's word for the finish reason, or an invalid one."""
         match self.finish_form:
             case FinishForm.WORD | FinishForm.ABSENT:
                 return word

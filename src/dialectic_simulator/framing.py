@@ -7,7 +7,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from dialectic_simulator.wire import Event, Framing, Headers, Json
+from dialectic.core.strict_json import JsonObject
+from dialectic_simulator.wire import Event, Framing, Headers
 
 COMMENT = ": still here"
 
@@ -50,7 +51,7 @@ class Response:
     late_gate_tokens: int = 0
 
 
-def encode_json(value: Json) -> bytes:
+def encode_json(value: JsonObject) -> bytes:
     """Write JSON as vendors do: no blanks, no escaped letters."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 

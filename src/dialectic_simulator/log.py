@@ -6,11 +6,12 @@ Tests read it to compare what the provider saw with what the ledger recorded.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from typing import Any
 
+from dialectic.core.strict_json import JsonObject
 from dialectic_simulator.script import Facts
 
 CALLS_MAX = 100_000
@@ -44,9 +45,9 @@ class LoggedCall:
     cost_usd: Decimal = Decimal(0)
     ended_s: float | None = None
     # The exact request, if the script asks for it.
-    body: dict[str, Any] | None = None
+    body: Mapping[str, Any] | None = None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         return asdict(self) | {"cost_usd": str(self.cost_usd)}
 
 
@@ -106,31 +107,50 @@ def price_call(facts: Facts, input_tokens: int, output_tokens: int) -> Decimal:
     return (given + made) / MILLION
 
 
-def build_report(calls: Iterable[LoggedCall]) -> dict[str, Any]:
-    """Sum up calls by model: how many, how they ended, tokens, dollars."""
-    models: dict[str, dict[str, Any]] = {}
+@dataclass(slots=True)
+class Totals:
+    """The sum of some calls: how many, how they ended, tokens, dollars."""
+
+    calls: int = 0
+    answered: int = 0
+    refused: int = 0
+    faults: int = 0
+    closed_by_client: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: Decimal = Decimal(0)
+
+    def add(self, call: LoggedCall) -> None:
+        self.calls += 1
+        self.answered += call.status == 200 and call.finish_reason is not None
+        self.refused += call.status is not None and call.status != 200
+        self.faults += call.fault is not None
+        self.closed_by_client += call.client_closed
+        self.input_tokens += call.input_tokens if call.status == 200 else 0
+        self.output_tokens += call.output_tokens
+        self.cost_usd += call.cost_usd
+
+    def as_json(self) -> JsonObject:
+        return asdict(self) | {"cost_usd": str(self.cost_usd)}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The totals by model, and of all models."""
+
+    models: dict[str, Totals]
+    total: Totals
+
+    def as_json(self) -> JsonObject:
+        models = {name: row.as_json() for name, row in self.models.items()}
+        return {"models": models, "total": self.total.as_json()}
+
+
+def build_report(calls: Iterable[LoggedCall]) -> Report:
+    """Sum up calls by model."""
+    models: dict[str, Totals] = {}
+    total = Totals()
     for call in calls:
-        row = models.setdefault(call.model, _empty_row())
-        row["calls"] += 1
-        row["answered"] += call.status == 200 and call.finish_reason is not None
-        row["refused"] += call.status is not None and call.status != 200
-        row["faults"] += call.fault is not None
-        row["closed_by_client"] += call.client_closed
-        row["input_tokens"] += call.input_tokens if call.status == 200 else 0
-        row["output_tokens"] += call.output_tokens
-        row["cost_usd"] += call.cost_usd
-    total = _empty_row()
-    for row in models.values():
-        for name, value in row.items():
-            total[name] += value
-    rows = {name: _as_json(row) for name, row in sorted(models.items())}
-    return {"models": rows, "total": _as_json(total)}
-
-
-def _empty_row() -> dict[str, Any]:
-    counted = "calls answered refused faults closed_by_client input_tokens output_tokens".split()
-    return dict.fromkeys(counted, 0) | {"cost_usd": Decimal(0)}
-
-
-def _as_json(row: dict[str, Any]) -> dict[str, Any]:
-    return row | {"cost_usd": str(row["cost_usd"])}
+        models.setdefault(call.model, Totals()).add(call)
+        total.add(call)
+    return Report(dict(sorted(models.items())), total)

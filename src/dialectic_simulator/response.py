@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from dialectic.core.models.messages import FinishReason
+from dialectic.core.strict_json import JsonObject
 from dialectic_simulator.conversation import (
     Allowances,
     Answer,
@@ -36,9 +37,16 @@ from dialectic_simulator.stream_damage import (
     is_damaging_json,
     pick_middle,
 )
-from dialectic_simulator.text import decide_rest, is_endless, read_written, write_document
-from dialectic_simulator.truncation import build_pieces, cut_tokens, split_tokens
-from dialectic_simulator.wire import Headers, Json, Wire
+from dialectic_simulator.text import (
+    build_pieces,
+    cut_tokens,
+    decide_rest,
+    is_endless,
+    read_written,
+    split_tokens,
+    write_document,
+)
+from dialectic_simulator.wire import Headers, Wire
 
 ABOVE_HOLD_TOKENS = 1_000
 # The faults produced here; a test compares this with the table of faults.
@@ -195,7 +203,7 @@ def build_chat(call: Call) -> Response:
     )
 
 
-def build_plain(call: Call, body: Json, *, at_s: float = 0.0, tokens: int = 0) -> Response:
+def build_plain(call: Call, body: JsonObject, *, at_s: float = 0.0, tokens: int = 0) -> Response:
     """Build a response that is one JSON body."""
     fault = call.manner.fault
     if fault == "200_html":

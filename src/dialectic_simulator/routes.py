@@ -7,20 +7,15 @@ from dataclasses import dataclass, replace
 
 from dialectic_simulator.conversation import Route, WireName
 from dialectic_simulator.script import DEFAULT_ENDPOINT
-from dialectic_simulator.wire import CountingWire, VectorWire, Wire
+from dialectic_simulator.wire import Wire
 from dialectic_simulator.wire_anthropic import AnthropicWire
 from dialectic_simulator.wire_google import GoogleWire
 from dialectic_simulator.wire_ollama import OllamaWire
 from dialectic_simulator.wire_openai import OpenAIWire
 
-_OPENAI, _ANTHROPIC, _GOOGLE, _OLLAMA = OpenAIWire(), AnthropicWire(), GoogleWire(), OllamaWire()
-
-WIRES: dict[WireName, Wire] = {wire.name: wire for wire in (_OPENAI, _ANTHROPIC, _GOOGLE, _OLLAMA)}
-COUNTING_WIRES: dict[WireName, CountingWire] = {
-    WireName.ANTHROPIC: _ANTHROPIC,
-    WireName.GOOGLE: _GOOGLE,
+WIRES: dict[WireName, Wire] = {
+    wire.name: wire for wire in (OpenAIWire(), AnthropicWire(), GoogleWire(), OllamaWire())
 }
-VECTOR_WIRES: dict[WireName, VectorWire] = {WireName.OPENAI: _OPENAI, WireName.GOOGLE: _GOOGLE}
 
 BASE_PATHS = {
     WireName.OPENAI: "/v1",

@@ -12,15 +12,15 @@ from typing import Any, cast
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from dialectic.core.models.model import VOCABULARIES
 from dialectic.errors import ConfigurationError
 from dialectic.net import bind
-from dialectic.tokens.encodings import ENCODINGS, load_encoding
+from dialectic.tokens.encodings import load_encoding
 from dialectic_simulator.app import TRANSPORT, App
 from dialectic_simulator.conversation import WireName
-from dialectic_simulator.log import CallLog, build_report
+from dialectic_simulator.log import CallLog, Report, build_report
 from dialectic_simulator.routes import build_base_path
-from dialectic_simulator.script import DEFAULT_ENDPOINT, Facts, Script
-from dialectic_simulator.script_file import build_script, load_script
+from dialectic_simulator.script import DEFAULT_ENDPOINT, Facts, Script, build_script, load_script
 from dialectic_simulator.service import Clock
 
 LOOPBACK = "127.0.0.1"
@@ -83,7 +83,7 @@ class Simulator:
         """Reset: no calls were made, all limits are fresh, all gates are open."""
         self._desk.reset()
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Report:
         """Sum up tokens and dollars by model."""
         return build_report(self.log.calls)
 
@@ -132,7 +132,7 @@ def _warm_vocabularies(script: Script) -> None:
     """Load what the first answer would have to wait for; half a second, once per process."""
     used = {facts.tokenizer for facts in script.models.values()}
     used.add(script.get_facts("").tokenizer)
-    for name in used.intersection(ENCODINGS):
+    for name in used.intersection(VOCABULARIES):
         load_encoding(name)
 
 

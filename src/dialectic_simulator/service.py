@@ -1,25 +1,30 @@
 """The state of a simulator (counts, limits, gates, log), and the path of one call through it.
 
-Knows only the parts of an HTTP request. Checks in a vendor's order: key, form, window, limits.
+Knows only the parts of an HTTP request. Checks in a vendor's order: key, form, window, limits. The
+rules of the script choose a call's manner; the random numbers depend on the call's words, not on
+the order of calls, so a run is repeatable.
 """
 
 from __future__ import annotations
 
 import asyncio
+import fnmatch
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dialectic.core.strict_json import JsonObject
 from dialectic_simulator.conversation import Ask, Refused, Route, Trouble, TroubleKind, WireName
-from dialectic_simulator.faults import NO_FAULT
+from dialectic_simulator.faults import FAULTS, NO_FAULT
 from dialectic_simulator.framing import Response
 from dialectic_simulator.limits import Limits
 from dialectic_simulator.log import CallLog, LoggedCall, price_call
-from dialectic_simulator.responder import Gates, Progress
 from dialectic_simulator.response import (
     Call,
     build_chat,
+    build_dice,
     build_fault_trouble,
     build_plain,
     build_refusal,
@@ -28,18 +33,20 @@ from dialectic_simulator.response import (
 )
 from dialectic_simulator.routes import (
     ANTHROPIC_VERSION,
-    COUNTING_WIRES,
-    VECTOR_WIRES,
     WIRES,
     Target,
     has_key,
 )
-from dialectic_simulator.rules import Counts, choose_manner
-from dialectic_simulator.script import Facts, Manner, Script, Section
-from dialectic_simulator.text import choose_edition, read_opening, read_written
-from dialectic_simulator.truncation import count_ask_tokens
-from dialectic_simulator.vectors import build_vector, spoil_vector
-from dialectic_simulator.wire import Json, refuse
+from dialectic_simulator.script import Facts, Manner, Rule, Script, Section, merge_manners
+from dialectic_simulator.text import (
+    build_vector,
+    choose_edition,
+    count_ask_tokens,
+    read_opening,
+    read_written,
+    spoil_vector,
+)
+from dialectic_simulator.wire import CountingWire, VectorWire, refuse
 
 BODY_BYTES_MAX = 32_000_000
 # The models offered by a script that names none; any other name works just as well.
@@ -57,6 +64,47 @@ class Incoming:
     headers: Mapping[str, str]
     query: Mapping[str, str]
     body: bytes
+
+
+class Gates:
+    """Gates by name. A call waits at a held gate until the gate is released."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, asyncio.Event] = {}
+
+    def hold(self, name: str) -> None:
+        self._held.setdefault(name, asyncio.Event())
+
+    def release(self, name: str) -> None:
+        if (gate := self._held.pop(name, None)) is not None:
+            gate.set()
+
+    def release_all(self) -> None:
+        for name in list(self._held):
+            self.release(name)
+
+    async def pass_through(self, *names: str) -> None:
+        for name in names:
+            if (gate := self._held.get(name)) is not None:
+                await gate.wait()
+
+
+@dataclass(slots=True)
+class Progress:
+    """The progress of a response; also read when sending was interrupted."""
+
+    status: int | None = None
+    tokens: int = 0
+    is_complete: bool = False
+
+
+@dataclass(slots=True)
+class Counts:
+    """The counts: calls by rule, equal calls, opened conversations."""
+
+    rules: Counter[int] = field(default_factory=Counter)
+    tries: Counter[str] = field(default_factory=Counter)
+    openings: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(slots=True)
@@ -201,14 +249,14 @@ class Desk:
             case Route.CHAT:
                 return build_chat(call)
             case Route.COUNT_TOKENS:
-                counting = COUNTING_WIRES[target.wire]
-                return build_plain(call, counting.build_count(call.input_tokens))
+                assert isinstance(call.wire, CountingWire), "only these have the route"
+                return build_plain(call, call.wire.build_count(call.input_tokens))
             case Route.EMBEDDINGS:
-                return build_plain(call, _build_vectors(call, target.wire))
+                return build_plain(call, _build_vectors(call))
             case Route.MODELS:
                 return build_plain(call, self._build_models(call, target))
 
-    def _build_models(self, call: Call, target: Target) -> Json:
+    def _build_models(self, call: Call, target: Target) -> JsonObject:
         models = self.list_models()
         if not target.model:
             return call.wire.build_models(models)
@@ -244,7 +292,7 @@ class Desk:
         return self._clock() - self._started_s
 
 
-def _read(target: Target, incoming: Incoming) -> tuple[Json | None, Ask, Trouble | None]:
+def _read(target: Target, incoming: Incoming) -> tuple[JsonObject | None, Ask, Trouble | None]:
     """Parse a call as far as possible, and return what is wrong with it."""
     body, ask = None, Ask(model=target.model)
     try:
@@ -256,7 +304,7 @@ def _read(target: Target, incoming: Incoming) -> tuple[Json | None, Ask, Trouble
     return body, ask, None
 
 
-def _read_body(incoming: Incoming, target: Target) -> Json:
+def _read_body(incoming: Incoming, target: Target) -> JsonObject:
     if target.route is Route.MODELS:
         return {}
     if len(incoming.body) > BODY_BYTES_MAX:
@@ -272,12 +320,14 @@ def _read_body(incoming: Incoming, target: Target) -> Json:
     return body
 
 
-def _read_ask(body: Json, target: Target) -> Ask:
+def _read_ask(body: JsonObject, target: Target) -> Ask:
     if target.route is Route.MODELS:
         return Ask(model=target.model)
+    wire = WIRES[target.wire]
     if target.route is Route.EMBEDDINGS:
-        return VECTOR_WIRES[target.wire].read_embedding(body, model=target.model)
-    return WIRES[target.wire].read_ask(body, model=target.model, is_stream=target.is_stream)
+        assert isinstance(wire, VectorWire), "only these have the route"
+        return wire.read_embedding(body, model=target.model)
+    return wire.read_ask(body, model=target.model, is_stream=target.is_stream)
 
 
 def _check_form(ask: Ask, target: Target, incoming: Incoming) -> None:
@@ -290,9 +340,55 @@ def _check_form(ask: Ask, target: Target, incoming: Incoming) -> None:
         raise refuse("max_tokens: Field required", ask.model)
 
 
-def _build_vectors(call: Call, wire: WireName) -> Json:
+def _build_vectors(call: Call) -> JsonObject:
+    assert isinstance(call.wire, VectorWire), "only these have the route"
     size = min(call.ask.dimensions or call.facts.dimensions, call.facts.dimensions)
     vectors = [
         spoil_vector(build_vector(text, size), call.manner.fault) for text in call.ask.inputs
     ]
-    return VECTOR_WIRES[wire].build_vectors(call.ask, vectors, call.input_tokens)
+    return call.wire.build_vectors(call.ask, vectors, call.input_tokens)
+
+
+def choose_manner(
+    script: Script, section: Section, target: Target, ask: Ask, counts: Counts
+) -> tuple[Manner, int]:
+    """Choose how to answer a call, and which try of equal calls it is. Counts this call."""
+    key = f"{target.endpoint} {target.wire} {target.route} {ask.model} {ask.variant} "
+    key += ask.hash_messages()
+    counts.tries[key] += 1
+    try_number = counts.tries[key]
+    applying: list[Manner] = []
+    for number, rule in enumerate(script.rules):
+        if not fits(rule, target, ask) or (rule.tries and try_number not in rule.tries):
+            continue
+        dice = build_dice(script.seed, "rule", number, key, try_number)
+        if rule.probability < 1 and dice.random() >= rule.probability:
+            continue
+        counts.rules[number] += 1
+        if rule.calls is None or counts.rules[number] in rule.calls:
+            applying.append(rule)
+    manner = merge_manners([*applying, section])
+    # An endpoint's faults apply to requests for text; a rule can name another route.
+    is_strange = target.route is not Route.CHAT and not any(r.fault != NO_FAULT for r in applying)
+    if is_strange or not is_possible(manner, ask):
+        manner = manner.model_copy(update={"fault": NO_FAULT})
+    return manner, try_number
+
+
+def fits(rule: Rule, target: Target, ask: Ask) -> bool:
+    """Return whether a call meets the conditions of a rule that need no counting."""
+    return (
+        rule.route is target.route
+        and rule.endpoint in (None, target.endpoint)
+        and rule.wire in (None, target.wire)
+        and rule.stream in (None, ask.is_stream)
+        and (rule.model is None or fnmatch.fnmatchcase(ask.model, rule.model))
+        and (rule.turns is None or ask.assistant_turns in rule.turns)
+        and (rule.contains is None or rule.contains in ask.words)
+    )
+
+
+def is_possible(manner: Manner, ask: Ask) -> bool:
+    """Return whether a fault applies to a call: some exist in streams only."""
+    fault = FAULTS.get(manner.fault)
+    return fault is None or ask.is_stream or not fault.streams_only

@@ -1,19 +1,29 @@
-"""The document of a conversation, and where it continues. Knows no tokens and no wire.
+"""The document of a conversation and where it continues; texts as tokens and as vectors. Pure.
 
 A model that is shown half a document writes the other half. So does this one: it finds the text so
 far in the document of the conversation's opening, and answers with what follows.
+
+A token may end inside a character. An incomplete character is never sent: its bytes are held back
+until the rest follows, and a cut there falls before it. Texts that share words get similar vectors,
+which is all that a demonstration of search needs. Knows no wire.
 """
 
 from __future__ import annotations
 
+import base64
+import codecs
 import functools
+import hashlib
+import math
 import re
+import struct
+from collections.abc import Sequence
 
-from dialectic.providers.offline import compose_document, read_conversation
-from dialectic_simulator.conversation import Ask
+from dialectic.providers.offline.provider import compose_document, find_tail, read_conversation
+from dialectic.tokens.encodings import load_encoding
+from dialectic_simulator.conversation import Ask, Piece
 from dialectic_simulator.script import Manner
 
-_TAIL_CHARS = (200, 80, 30, 12)
 _SPACE = re.compile(r"\s+")
 _WORD = re.compile(r"\S")
 
@@ -71,13 +81,8 @@ def measure_written(document: str, written: str) -> int:
         return len(written)
     if (place := _find_place_in_words(document, written)) is not None:
         return place
-    for chars in _TAIL_CHARS:
-        tail = written[-chars:]
-        # Turns are only ever shortened: the true position is at or after the written length.
-        start = document.find(tail, max(0, len(written) - len(tail)))
-        start = start if start >= 0 else document.rfind(tail)
-        if start >= 0:
-            return start + len(tail)
+    if (place := find_tail(document, written)) is not None:
+        return place
     return measure_common(document, written)
 
 
@@ -112,3 +117,111 @@ def _build_note(written: str) -> str:
         f"\n\nNote at {len(written)} characters: there is more to say about this, and what was said"
         f" up to here, {len(written.split())} words in all, is not the end of it."
     )
+
+
+# -- tokens ---------------------------------------------------------------------------------------
+
+# The tokens that frame a message and an answer, as OpenAI documents them.
+MESSAGE_TOKENS = 3
+PRIMER_TOKENS = 3
+
+
+def count_tokens(text: str, tokenizer: str) -> int:
+    """Count the tokens of a text."""
+    if (chars := _find_chars(tokenizer)) is not None:
+        return -(-len(text) // chars)
+    return len(load_encoding(tokenizer).encode_ordinary(text))
+
+
+def count_ask_tokens(ask: Ask, tokenizer: str) -> int:
+    """Count a whole request: the messages, and what frames them."""
+    if ask.inputs:
+        return sum(count_tokens(text, tokenizer) for text in ask.inputs)
+    said = [turn.content for turn in ask.turns] + ([ask.system] if ask.system else [])
+    return PRIMER_TOKENS + sum(MESSAGE_TOKENS + count_tokens(text, tokenizer) for text in said)
+
+
+def split_tokens(text: str, tokenizer: str) -> list[bytes]:
+    """Split a text into the bytes of its tokens."""
+    if (chars := _find_chars(tokenizer)) is not None:
+        return [text[at : at + chars].encode() for at in range(0, len(text), chars)]
+    encoding = load_encoding(tokenizer)
+    return encoding.decode_tokens_bytes(encoding.encode_ordinary(text))
+
+
+def build_pieces(tokens: Sequence[bytes], size: int) -> tuple[Piece, ...]:
+    """Split tokens into pieces of a given size; an incomplete character goes with the next."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    pieces: list[Piece] = []
+    held = 0
+    for start in range(0, len(tokens), size):
+        group = tokens[start : start + size]
+        text = decoder.decode(b"".join(group))
+        if text:
+            pieces.append(Piece(text, held + len(group)))
+            held = 0
+        else:
+            held += len(group)
+    return tuple(pieces)
+
+
+def cut_tokens(tokens: Sequence[bytes], count: int) -> list[bytes]:
+    """Keep the first tokens, up to the last that ends with a complete character."""
+    kept = list(tokens[:count])
+    while kept and not _is_whole(kept):
+        kept.pop()
+    return kept
+
+
+def _is_whole(tokens: Sequence[bytes]) -> bool:
+    """Return whether a text ends after a complete character, which has at most four bytes."""
+    tail = b"".join(tokens[-4:])[-4:]
+    for back in range(1, len(tail) + 1):
+        lead = tail[-back]
+        if lead & 0b1100_0000 == 0b1000_0000:
+            continue
+        length = 1 if lead < 0x80 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+        return back == length
+    return False
+
+
+def _find_chars(tokenizer: str) -> int | None:
+    kind, _, argument = tokenizer.partition(":")
+    return int(argument) if kind == "chars" else None
+
+
+# -- vectors --------------------------------------------------------------------------------------
+
+_LETTERS = re.compile(r"\w+")
+
+
+def build_vector(text: str, dimensions: int) -> list[float]:
+    """Build the unit vector of a text; a text without words gets a vector of its own."""
+    vector = [0.0] * dimensions
+    for word in _LETTERS.findall(text.lower()) or [""]:
+        for feature in (word, *(f"{word[at : at + 3]}." for at in range(len(word) - 2))):
+            digest = hashlib.blake2b(feature.encode("utf-8", "replace"), digest_size=8).digest()
+            place = int.from_bytes(digest[:4], "big") % dimensions
+            vector[place] += 1.0 if digest[4] & 1 else -1.0
+    length = math.sqrt(sum(value * value for value in vector))
+    if length == 0.0:  # all features cancelled out
+        return [1.0] + [0.0] * (dimensions - 1)
+    return [value / length for value in vector]
+
+
+def spoil_vector(vector: list[float], fault: str) -> list[float]:
+    """Build a vector that an index should reject."""
+    match fault:
+        case "vector_wrong_size":
+            return vector[:-1] if len(vector) > 1 else vector * 2
+        case "vector_nan":
+            return [math.nan, *vector[1:]]
+        case "vector_zero":
+            return [0.0] * len(vector)
+        case _:
+            return vector
+
+
+def encode_base64(vector: list[float]) -> str:
+    """Encode a vector as OpenAI does on request: little-endian 32-bit floats."""
+    return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()

@@ -5,11 +5,15 @@ Also the shared parsing. Knows neither how an event becomes bytes nor the faults
 
 from __future__ import annotations
 
+import abc
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from importlib.resources import files
+from typing import ClassVar
 
 from dialectic.core.models.messages import Message, Role
+from dialectic.core.strict_json import JsonObject
 from dialectic_simulator.conversation import (
     Allowances,
     Answer,
@@ -21,19 +25,19 @@ from dialectic_simulator.conversation import (
 )
 from dialectic_simulator.script import Facts
 
-Json = dict[str, Any]
 Headers = dict[str, str]
 
 # All dates are the same: the same script gives the same bytes.
 CREATED_S = 1_767_225_600
 CREATED = "2026-01-01T00:00:00Z"
+_VENDORS = tomllib.loads(files(__package__).joinpath("vendors.toml").read_text("utf-8"))
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
     """One event of a stream. Its data is JSON, or a literal word."""
 
-    data: Json | str
+    data: JsonObject | str
     name: str | None = None
     # The tokens of its text.
     tokens: int = 0
@@ -56,43 +60,65 @@ class Framing:
         return "text/event-stream; charset=utf-8" if self.is_sse else "application/x-ndjson"
 
 
-class Wire(Protocol):
-    """One vendor's protocol."""
+class Wire(abc.ABC):
+    """One vendor's protocol. A subclass writes and reads what differs between vendors."""
 
-    name: WireName
-    framing: Framing
+    name: ClassVar[WireName]
+    framing: ClassVar[Framing] = Framing()
 
-    def read_ask(self, body: Json, *, model: str, is_stream: bool) -> Ask:
+    @abc.abstractmethod
+    def read_ask(self, body: JsonObject, *, model: str, is_stream: bool) -> Ask:
         """Parse a request for text; raises `Refused`."""
 
-    def build_whole(self, answer: Answer) -> Json: ...
+    @abc.abstractmethod
+    def build_whole(self, answer: Answer) -> JsonObject: ...
 
+    @abc.abstractmethod
     def build_events(self, answer: Answer) -> list[Event]: ...
 
-    def build_models(self, models: Mapping[str, Facts]) -> Json: ...
+    @abc.abstractmethod
+    def build_model(self, name: str, facts: Facts) -> JsonObject: ...
 
-    def build_model(self, name: str, facts: Facts) -> Json: ...
+    @abc.abstractmethod
+    def build_trouble(self, trouble: Trouble) -> JsonObject: ...
 
-    def build_trouble(self, trouble: Trouble) -> Json: ...
+    def build_models(self, models: Mapping[str, Facts]) -> JsonObject:
+        return {"models": [self.build_model(*item) for item in models.items()]}
 
-    def build_trouble_event(self, trouble: Trouble) -> Event: ...
+    def build_trouble_event(self, trouble: Trouble) -> Event:
+        return Event(self.build_trouble(trouble))
 
-    def build_headers(self, request_id: str, allowances: Allowances) -> Headers: ...
+    def build_headers(self, request_id: str, allowances: Allowances) -> Headers:  # noqa: ARG002
+        return {}
+
+    def word_finish(self, answer: Answer) -> str | int | None:
+        """Return the vendor's word for a finish reason, or an invalid one."""
+        return answer.word_finish(_VENDORS[self.name]["finish"][answer.finish])
+
+    def word_trouble(self, trouble: Trouble) -> list[str]:
+        """Return the vendor's codes for an error, and its message last."""
+        *codes, usual = _VENDORS[self.name]["troubles"][trouble.kind]
+        return [*codes, trouble.say(usual)]
 
 
-class CountingWire(Wire, Protocol):
+class CountingWire(Wire):
     """A protocol with a call for counting tokens."""
 
-    def build_count(self, tokens: int) -> Json: ...
+    @abc.abstractmethod
+    def build_count(self, tokens: int) -> JsonObject: ...
 
 
-class VectorWire(Wire, Protocol):
+class VectorWire(Wire):
     """A protocol with a call for vectors."""
 
-    def read_embedding(self, body: Json, *, model: str) -> Ask:
+    @abc.abstractmethod
+    def read_embedding(self, body: JsonObject, *, model: str) -> Ask:
         """Parse a request for vectors; raises `Refused`."""
 
-    def build_vectors(self, ask: Ask, vectors: Sequence[list[float]], tokens: int) -> Json: ...
+    @abc.abstractmethod
+    def build_vectors(
+        self, ask: Ask, vectors: Sequence[list[float]], tokens: int
+    ) -> JsonObject: ...
 
 
 def refuse(words: str, model: str = "") -> Refused:
@@ -100,7 +126,7 @@ def refuse(words: str, model: str = "") -> Refused:
     return Refused(Trouble(TroubleKind.BAD_REQUEST, model=model, words=words))
 
 
-def read_text(body: Json, key: str) -> str:
+def read_text(body: JsonObject, key: str) -> str:
     """Parse a text; empty if none is given."""
     value = body.get(key, "")
     if not isinstance(value, str):
@@ -108,7 +134,7 @@ def read_text(body: Json, key: str) -> str:
     return value
 
 
-def read_model(body: Json, complaint: str) -> str:
+def read_model(body: JsonObject, complaint: str) -> str:
     """Parse the name of the model; without one, raise the vendor's error."""
     name = read_text(body, "model")
     if not name:
@@ -116,7 +142,7 @@ def read_model(body: Json, complaint: str) -> str:
     return name
 
 
-def read_count(body: Json, key: str) -> int | None:
+def read_count(body: JsonObject, key: str) -> int | None:
     """Parse a number of tokens; None if none is given."""
     value = body.get(key)
     if value is None:
@@ -126,7 +152,7 @@ def read_count(body: Json, key: str) -> int | None:
     return value
 
 
-def read_object(body: Json, key: str) -> Json:
+def read_object(body: JsonObject, key: str) -> JsonObject:
     """Parse an object; empty if none is given."""
     value = body.get(key) or {}
     if not isinstance(value, dict):
@@ -134,7 +160,7 @@ def read_object(body: Json, key: str) -> Json:
     return value
 
 
-def read_parts(content: Any, where: str) -> str:
+def read_parts(content: object, where: str) -> str:
     """Join the text of a message that is a string or a list of parts."""
     if isinstance(content, str):
         return content
@@ -143,7 +169,7 @@ def read_parts(content: Any, where: str) -> str:
     return "".join(_read_part(part, where) for part in content)
 
 
-def _read_part(part: Any, where: str) -> str:
+def _read_part(part: object, where: str) -> str:
     text = part.get("text") if isinstance(part, dict) else None
     if not isinstance(text, str):
         raise refuse(f"{where}: this simulator reads parts of text only")
@@ -151,7 +177,7 @@ def _read_part(part: Any, where: str) -> str:
 
 
 def read_turns(
-    entries: Any, where: str, roles: Mapping[str, Role | None], content_key: str
+    entries: object, where: str, roles: Mapping[str, Role | None], content_key: str
 ) -> tuple[str, tuple[Message, ...]]:
     """Parse the messages of a conversation; roles that map to None are the system's."""
     if not isinstance(entries, list) or not entries:
@@ -174,7 +200,7 @@ def read_turns(
     return "\n\n".join(system), tuple(turns)
 
 
-def read_variant(body: Json, seed: Any) -> str:
+def read_variant(body: JsonObject, seed: object) -> str:
     """Parse what distinguishes equal questions: a seed, or `variant` among the metadata."""
     metadata = body.get("metadata")
     named = metadata.get("variant") if isinstance(metadata, dict) else None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from typing import Any
 
-from dialectic.core.models.messages import FinishReason, Role
+from dialectic.core.models.messages import Role
+from dialectic.core.strict_json import JsonObject
 from dialectic_simulator.conversation import (
     Allowances,
     Answer,
@@ -22,10 +22,9 @@ from dialectic_simulator.script import Facts
 from dialectic_simulator.wire import (
     CREATED,
     CREATED_S,
+    CountingWire,
     Event,
-    Framing,
     Headers,
-    Json,
     read_count,
     read_model,
     read_parts,
@@ -35,54 +34,16 @@ from dialectic_simulator.wire import (
 )
 
 ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT}
-FINISH = {
-    FinishReason.STOP: "end_turn",
-    FinishReason.LENGTH: "max_tokens",
-    FinishReason.TOOL: "tool_use",
-    FinishReason.FILTER: "refusal",
-    FinishReason.ERROR: "error",
-}
-TOOL_USE: Json = {"type": "tool_use", "id": "toolu_simulated", "name": "look_up", "input": {}}
+TOOL_USE: JsonObject = {"type": "tool_use", "id": "toolu_simulated", "name": "look_up", "input": {}}
 SPEND_DETAILS = {"error_code": "enforced_spend_limit_reached"}
 
-_TROUBLES: dict[TroubleKind, tuple[str, str]] = {
-    TroubleKind.RATE: (
-        "rate_limit_error",
-        "This request would exceed your organization's rate limit. Please try again later.",
-    ),
-    TroubleKind.SPEND: (
-        "rate_limit_error",
-        "Your organization has reached its spend limit. Raise it to go on.",
-    ),
-    TroubleKind.PAYMENT: ("billing_error", "Your credit balance is too low."),
-    TroubleKind.KEY: ("authentication_error", "invalid x-api-key"),
-    TroubleKind.KEY_INVALID: ("authentication_error", "invalid x-api-key"),
-    TroubleKind.FORBIDDEN: (
-        "permission_error",
-        "Your API key does not have permission to use the specified resource.",
-    ),
-    TroubleKind.CONTEXT: (
-        "invalid_request_error",
-        "prompt is too long: {tokens} tokens > {tokens_max} maximum",
-    ),
-    TroubleKind.MODEL: ("not_found_error", "model: {model}"),
-    TroubleKind.TOO_LARGE: ("request_too_large", "Request exceeds the maximum size"),
-    TroubleKind.BAD_REQUEST: ("invalid_request_error", "The request is not valid."),
-    TroubleKind.TIMEOUT: ("timeout_error", "The request timed out."),
-    TroubleKind.SERVER: ("api_error", "Internal server error"),
-    TroubleKind.GATEWAY: ("api_error", "Bad gateway"),
-    TroubleKind.UNAVAILABLE: ("api_error", "Service unavailable"),
-    TroubleKind.OVERLOADED: ("overloaded_error", "Overloaded"),
-}
 
-
-class AnthropicWire:
-    """A `CountingWire`."""
+class AnthropicWire(CountingWire):
+    """Messages."""
 
     name = WireName.ANTHROPIC
-    framing = Framing()
 
-    def read_ask(self, body: Json, *, model: str, is_stream: bool) -> Ask:
+    def read_ask(self, body: JsonObject, *, model: str, is_stream: bool) -> Ask:
         del model, is_stream
         name = read_model(body, "model: Field required")
         _, turns = read_turns(body.get("messages"), "messages", ROLES, "content")
@@ -97,23 +58,22 @@ class AnthropicWire:
             variant=read_variant(body, None),
         )
 
-    def build_whole(self, answer: Answer) -> Json:
+    def build_whole(self, answer: Answer) -> JsonObject:
         whole = _build_message(answer, _build_content(answer))
         if answer.finish_form is FinishForm.ABSENT:
             return whole
-        return whole | {"stop_reason": answer.word_finish(FINISH), "stop_sequence": None}
+        return {**whole, "stop_reason": self.word_finish(answer), "stop_sequence": None}
 
     def build_events(self, answer: Answer) -> list[Event]:
-        start = _build_message(answer, []) | {"stop_reason": None, "stop_sequence": None}
-        if "usage" in start:
-            start["usage"] = start["usage"] | {"output_tokens": 1}
+        start = _build_message(answer, [], output_tokens=1)
+        start = {**start, "stop_reason": None, "stop_sequence": None}
         events = [_event("message_start", message=start), _event("ping")]
         for index, block in enumerate(_split_blocks(answer)):
             events += _build_block_events(index, answer, block)
         if answer.finish_form is FinishForm.ABSENT:
             return events
-        delta: Json = {"stop_reason": answer.word_finish(FINISH), "stop_sequence": None}
-        last: Json = {"type": "message_delta", "delta": delta}
+        delta = {"stop_reason": self.word_finish(answer), "stop_sequence": None}
+        last: dict[str, object] = {"type": "message_delta", "delta": delta}
         if answer.usage is not None:
             last["usage"] = {"output_tokens": answer.usage[1]}
         return [
@@ -122,10 +82,10 @@ class AnthropicWire:
             Event({"type": "message_stop"}, "message_stop", is_terminator=True),
         ]
 
-    def build_count(self, tokens: int) -> Json:
+    def build_count(self, tokens: int) -> JsonObject:
         return {"input_tokens": tokens}
 
-    def build_models(self, models: Mapping[str, Facts]) -> Json:
+    def build_models(self, models: Mapping[str, Facts]) -> JsonObject:
         names = list(models)
         return {
             "data": [self.build_model(*item) for item in models.items()],
@@ -134,7 +94,7 @@ class AnthropicWire:
             "last_id": names[-1] if names else None,
         }
 
-    def build_model(self, name: str, facts: Facts) -> Json:
+    def build_model(self, name: str, facts: Facts) -> JsonObject:
         return {
             "type": "model",
             "id": name,
@@ -144,9 +104,9 @@ class AnthropicWire:
             "max_tokens": facts.max_output_tokens,
         }
 
-    def build_trouble(self, trouble: Trouble) -> Json:
-        kind, words = _TROUBLES[trouble.kind]
-        error: Json = {"type": kind, "message": trouble.say(words)}
+    def build_trouble(self, trouble: Trouble) -> JsonObject:
+        kind, said = self.word_trouble(trouble)
+        error: dict[str, object] = {"type": kind, "message": said}
         if trouble.kind is TroubleKind.SPEND:
             error["details"] = SPEND_DETAILS
         return {"type": "error", "error": error}
@@ -164,12 +124,14 @@ class AnthropicWire:
         return headers
 
 
-def _event(kind: str, tokens: int = 0, /, **data: Any) -> Event:
+def _event(kind: str, tokens: int = 0, /, **data: object) -> Event:
     return Event({"type": kind, **data}, kind, tokens)
 
 
-def _build_message(answer: Answer, content: list[Json]) -> Json:
-    message: Json = {
+def _build_message(
+    answer: Answer, content: list[JsonObject], *, output_tokens: int | str | None = None
+) -> JsonObject:
+    message: dict[str, object] = {
         "id": answer.id,
         "type": "message",
         "role": "assistant",
@@ -181,7 +143,7 @@ def _build_message(answer: Answer, content: list[Json]) -> Json:
             "input_tokens": answer.usage[0],
             "cache_creation_input_tokens": 0,
             "cache_read_input_tokens": 0,
-            "output_tokens": answer.usage[1],
+            "output_tokens": output_tokens or answer.usage[1],
         }
     return message
 
@@ -196,7 +158,7 @@ def _split_blocks(answer: Answer) -> list[tuple[Piece, ...]]:
     return [answer.pieces]
 
 
-def _build_content(answer: Answer) -> list[Json]:
+def _build_content(answer: Answer) -> list[JsonObject]:
     if answer.shape is Shape.TOOL_CALL:
         return [TOOL_USE]
     return [

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from dialectic.core.models.messages import FinishReason, Role
+from dialectic.core.models.messages import Role
+from dialectic.core.strict_json import JsonObject
 from dialectic_simulator.conversation import (
     Allowances,
     Answer,
@@ -19,10 +19,11 @@ from dialectic_simulator.conversation import (
 )
 from dialectic_simulator.script import Facts
 from dialectic_simulator.wire import (
+    CountingWire,
     Event,
     Framing,
     Headers,
-    Json,
+    VectorWire,
     add_figures,
     read_count,
     read_object,
@@ -33,66 +34,18 @@ from dialectic_simulator.wire import (
 )
 
 ROLES = {"user": Role.USER, "model": Role.ASSISTANT}
-FINISH = {
-    FinishReason.STOP: "STOP",
-    FinishReason.LENGTH: "MAX_TOKENS",
-    FinishReason.TOOL: "STOP",
-    FinishReason.FILTER: "SAFETY",
-    FinishReason.ERROR: "OTHER",
-}
-FUNCTION_CALL: Json = {"functionCall": {"name": "look_up", "args": {"query": "anything"}}}
+FUNCTION_CALL: JsonObject = {"functionCall": {"name": "look_up", "args": {"query": "anything"}}}
 METHODS = ["generateContent", "countTokens", "embedContent", "batchEmbedContents"]
 DETAIL = "type.googleapis.com/google.rpc."
 
-_TROUBLES: dict[TroubleKind, tuple[str, str]] = {
-    TroubleKind.RATE: (
-        "RESOURCE_EXHAUSTED",
-        "You exceeded your current quota of requests or tokens per minute.",
-    ),
-    TroubleKind.SPEND: (
-        "RESOURCE_EXHAUSTED",
-        "You exceeded your current quota, please check your plan and billing details.",
-    ),
-    TroubleKind.PAYMENT: ("FAILED_PRECONDITION", "Billing is not enabled for this project."),
-    TroubleKind.KEY: (
-        "UNAUTHENTICATED",
-        "Request had invalid authentication credentials.",
-    ),
-    TroubleKind.KEY_INVALID: (
-        "INVALID_ARGUMENT",
-        "API key not valid. Please pass a valid API key.",
-    ),
-    TroubleKind.FORBIDDEN: ("PERMISSION_DENIED", "The caller does not have permission"),
-    TroubleKind.CONTEXT: (
-        "INVALID_ARGUMENT",
-        "The input token count ({tokens}) exceeds the maximum number of tokens allowed "
-        "({tokens_max}).",
-    ),
-    TroubleKind.MODEL: (
-        "NOT_FOUND",
-        "models/{model} is not found for API version v1beta, or is not supported for "
-        "generateContent.",
-    ),
-    TroubleKind.TOO_LARGE: ("INVALID_ARGUMENT", "Request payload size exceeds the limit."),
-    TroubleKind.BAD_REQUEST: ("INVALID_ARGUMENT", "The request is not valid."),
-    TroubleKind.TIMEOUT: ("DEADLINE_EXCEEDED", "Deadline expired before the operation ended."),
-    TroubleKind.SERVER: ("INTERNAL", "An internal error has occurred. Please retry."),
-    TroubleKind.GATEWAY: ("UNAVAILABLE", "Bad gateway."),
-    TroubleKind.UNAVAILABLE: ("UNAVAILABLE", "The service is currently unavailable."),
-    TroubleKind.OVERLOADED: (
-        "UNAVAILABLE",
-        "The model is overloaded. Please try again later.",
-    ),
-}
 
-
-class GoogleWire:
-    """A `CountingWire` and a `VectorWire`. The path contains the model and the method."""
+class GoogleWire(CountingWire, VectorWire):
+    """Generated content and embeddings. The path contains the model and the method."""
 
     name = WireName.GOOGLE
     framing = Framing(line_end="\r\n")
 
-    def read_ask(self, body: Json, *, model: str, is_stream: bool) -> Ask:
+    def read_ask(self, body: JsonObject, *, model: str, is_stream: bool) -> Ask:
         inner = read_object(body, "generateContentRequest") or body
         _, turns = read_turns(inner.get("contents"), "contents", ROLES, "parts")
         system = inner.get("systemInstruction") or inner.get("system_instruction") or {}
@@ -108,7 +61,7 @@ class GoogleWire:
             variant=read_variant(inner, config.get("seed")),
         )
 
-    def read_embedding(self, body: Json, *, model: str) -> Ask:
+    def read_embedding(self, body: JsonObject, *, model: str) -> Ask:
         requests = body.get("requests", [body])
         if not isinstance(requests, list) or not all(isinstance(one, dict) for one in requests):
             raise refuse("requests: must be a list of objects", model)
@@ -124,7 +77,7 @@ class GoogleWire:
         is_batch = "requests" in body
         return Ask(model, inputs=tuple(texts), dimensions=sizes.pop(), is_batch=is_batch)
 
-    def build_whole(self, answer: Answer) -> Json:
+    def build_whole(self, answer: Answer) -> JsonObject:
         parts = [_part(answer, piece) for piece in _join_pieces(answer)]
         return self._build_chunk(answer, parts, is_last=True)
 
@@ -143,14 +96,14 @@ class GoogleWire:
         ]
         if answer.finish_form is FinishForm.ABSENT:
             return events
-        last = [FUNCTION_CALL] if answer.shape is Shape.TOOL_CALL else [{"text": ""}]
-        return [*events, Event(self._build_chunk(answer, last, is_last=True), is_finish=True)]
+        last = _part(answer, Piece("", 0))
+        return [*events, Event(self._build_chunk(answer, [last], is_last=True), is_finish=True)]
 
-    def _build_chunk(self, answer: Answer, parts: list[Json], *, is_last: bool) -> Json:
-        candidate: Json = {"content": {"parts": parts, "role": "model"}, "index": 0}
+    def _build_chunk(self, answer: Answer, parts: list[JsonObject], *, is_last: bool) -> JsonObject:
+        candidate: dict[str, object] = {"content": {"parts": parts, "role": "model"}, "index": 0}
         if is_last and answer.finish_form is not FinishForm.ABSENT:
-            candidate["finishReason"] = answer.word_finish(FINISH)
-        chunk: Json = {"candidates": [candidate]}
+            candidate["finishReason"] = self.word_finish(answer)
+        chunk: dict[str, object] = {"candidates": [candidate]}
         if answer.shape is Shape.NO_CHOICES:
             chunk = {}
         if answer.shape is Shape.BLOCKED:
@@ -159,20 +112,17 @@ class GoogleWire:
             chunk["usageMetadata"] = _build_usage(answer, is_last=is_last)
         return chunk | {"modelVersion": answer.model, "responseId": answer.id}
 
-    def build_count(self, tokens: int) -> Json:
+    def build_count(self, tokens: int) -> JsonObject:
         details = [{"modality": "TEXT", "tokenCount": tokens}]
         return {"totalTokens": tokens, "promptTokensDetails": details}
 
-    def build_vectors(self, ask: Ask, vectors: Sequence[list[float]], tokens: int) -> Json:
+    def build_vectors(self, ask: Ask, vectors: Sequence[list[float]], tokens: int) -> JsonObject:
         del tokens
         if ask.is_batch:
             return {"embeddings": [{"values": vector} for vector in vectors]}
         return {"embedding": {"values": vectors[0]}}
 
-    def build_models(self, models: Mapping[str, Facts]) -> Json:
-        return {"models": [self.build_model(*item) for item in models.items()]}
-
-    def build_model(self, name: str, facts: Facts) -> Json:
+    def build_model(self, name: str, facts: Facts) -> JsonObject:
         return {
             "name": f"models/{name}",
             "version": "1",
@@ -182,16 +132,12 @@ class GoogleWire:
             "supportedGenerationMethods": METHODS,
         }
 
-    def build_trouble(self, trouble: Trouble) -> Json:
-        status, words = _TROUBLES[trouble.kind]
-        said = trouble.say(words)
-        error: Json = {"code": trouble.status, "message": said, "status": status}
+    def build_trouble(self, trouble: Trouble) -> JsonObject:
+        status, said = self.word_trouble(trouble)
+        error: dict[str, object] = {"code": trouble.status, "message": said, "status": status}
         if details := _build_details(trouble):
             error["details"] = details
         return {"error": error}
-
-    def build_trouble_event(self, trouble: Trouble) -> Event:
-        return Event(self.build_trouble(trouble))
 
     def build_headers(self, request_id: str, allowances: Allowances) -> Headers:
         del request_id, allowances  # Google sends neither
@@ -204,11 +150,11 @@ def _join_pieces(answer: Answer) -> list[Piece]:
     return [Piece(answer.text, sum(piece.tokens for piece in answer.pieces))]
 
 
-def _part(answer: Answer, piece: Piece) -> Json:
+def _part(answer: Answer, piece: Piece) -> JsonObject:
     return FUNCTION_CALL if answer.shape is Shape.TOOL_CALL else {"text": piece.text}
 
 
-def _build_usage(answer: Answer, *, is_last: bool) -> Json:
+def _build_usage(answer: Answer, *, is_last: bool) -> JsonObject:
     assert answer.usage is not None
     given, made = answer.usage
     if not is_last:
@@ -220,7 +166,7 @@ def _build_usage(answer: Answer, *, is_last: bool) -> Json:
     }
 
 
-def _build_details(trouble: Trouble) -> list[Any]:
+def _build_details(trouble: Trouble) -> list[JsonObject]:
     if trouble.kind is TroubleKind.KEY_INVALID:
         return [{"@type": f"{DETAIL}ErrorInfo", "reason": "API_KEY_INVALID"}]
     if trouble.kind is TroubleKind.SPEND:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from dialectic.core.models.messages import FinishReason, Role
+from dialectic.core.models.messages import Role
+from dialectic.core.strict_json import JsonObject
 from dialectic_simulator.conversation import (
-    Allowances,
     Answer,
     Ask,
     FinishForm,
     Shape,
     Trouble,
-    TroubleKind,
     WireName,
 )
 from dialectic_simulator.script import Facts
@@ -20,8 +17,7 @@ from dialectic_simulator.wire import (
     CREATED,
     Event,
     Framing,
-    Headers,
-    Json,
+    Wire,
     read_count,
     read_model,
     read_object,
@@ -30,41 +26,16 @@ from dialectic_simulator.wire import (
 )
 
 ROLES = {"system": None, "user": Role.USER, "assistant": Role.ASSISTANT}
-FINISH = {
-    FinishReason.STOP: "stop",
-    FinishReason.LENGTH: "length",
-    FinishReason.TOOL: "stop",
-    FinishReason.FILTER: "stop",
-    FinishReason.ERROR: "",
-}
-TOOL_CALL: Json = {"function": {"name": "look_up", "arguments": {"query": "anything"}}}
-
-_TROUBLES = {
-    TroubleKind.RATE: "too many requests",
-    TroubleKind.SPEND: "you have reached your usage limit",
-    TroubleKind.PAYMENT: "payment required",
-    TroubleKind.KEY: "unauthorized",
-    TroubleKind.KEY_INVALID: "unauthorized",
-    TroubleKind.FORBIDDEN: "forbidden",
-    TroubleKind.CONTEXT: "the input length exceeds the context length",
-    TroubleKind.MODEL: "model '{model}' not found",
-    TroubleKind.TOO_LARGE: "request body too large",
-    TroubleKind.BAD_REQUEST: "invalid request",
-    TroubleKind.TIMEOUT: "request timed out",
-    TroubleKind.SERVER: "an error was encountered while running the model",
-    TroubleKind.GATEWAY: "bad gateway",
-    TroubleKind.UNAVAILABLE: "server busy, please try again. maximum pending requests exceeded",
-    TroubleKind.OVERLOADED: "server overloaded",
-}
+TOOL_CALL: JsonObject = {"function": {"name": "look_up", "arguments": {"query": "anything"}}}
 
 
-class OllamaWire:
-    """A `Wire`."""
+class OllamaWire(Wire):
+    """Chat, as lines of JSON."""
 
     name = WireName.OLLAMA
     framing = Framing(is_sse=False)
 
-    def read_ask(self, body: Json, *, model: str, is_stream: bool) -> Ask:
+    def read_ask(self, body: JsonObject, *, model: str, is_stream: bool) -> Ask:
         del model, is_stream
         name = read_model(body, "model is required")
         system, turns = read_turns(body.get("messages"), "messages", ROLES, "content")
@@ -78,7 +49,7 @@ class OllamaWire:
             variant=read_variant(body, options.get("seed")),
         )
 
-    def build_whole(self, answer: Answer) -> Json:
+    def build_whole(self, answer: Answer) -> JsonObject:
         return self._build_line(answer, _build_content(answer), is_last=True)
 
     def build_events(self, answer: Answer) -> list[Event]:
@@ -93,22 +64,21 @@ class OllamaWire:
         last = self._build_line(answer, content, is_last=True)
         return [*events, Event(last, is_finish=True)]
 
-    def _build_line(self, answer: Answer, content: Json, *, is_last: bool = False) -> Json:
-        line: Json = {"model": answer.model, "created_at": CREATED}
+    def _build_line(
+        self, answer: Answer, content: JsonObject, *, is_last: bool = False
+    ) -> JsonObject:
+        line: dict[str, object] = {"model": answer.model, "created_at": CREATED}
         if answer.shape is not Shape.NO_CHOICES:
             line["message"] = {"role": "assistant", **content}
         if not is_last or answer.finish_form is FinishForm.ABSENT:
             return line | {"done": False}
-        line |= {"done": True, "done_reason": answer.word_finish(FINISH)}
+        line |= {"done": True, "done_reason": self.word_finish(answer)}
         line |= {"total_duration": 1_000_000, "load_duration": 1_000}
         if answer.usage is not None:
             line |= {"prompt_eval_count": answer.usage[0], "eval_count": answer.usage[1]}
         return line | {"prompt_eval_duration": 1_000, "eval_duration": 1_000}
 
-    def build_models(self, models: Mapping[str, Facts]) -> Json:
-        return {"models": [self.build_model(*item) for item in models.items()]}
-
-    def build_model(self, name: str, facts: Facts) -> Json:
+    def build_model(self, name: str, facts: Facts) -> JsonObject:
         return {
             "name": name,
             "model": name,
@@ -118,18 +88,12 @@ class OllamaWire:
             "details": {"format": "gguf", "context_length": facts.context_window_tokens},
         }
 
-    def build_trouble(self, trouble: Trouble) -> Json:
-        return {"error": trouble.say(_TROUBLES[trouble.kind])}
-
-    def build_trouble_event(self, trouble: Trouble) -> Event:
-        return Event(self.build_trouble(trouble))
-
-    def build_headers(self, request_id: str, allowances: Allowances) -> Headers:
-        del request_id, allowances
-        return {}
+    def build_trouble(self, trouble: Trouble) -> JsonObject:
+        (said,) = self.word_trouble(trouble)
+        return {"error": said}
 
 
-def _build_content(answer: Answer) -> Json:
+def _build_content(answer: Answer) -> JsonObject:
     match answer.shape:
         case Shape.NULL_CONTENT:
             return {"content": None}

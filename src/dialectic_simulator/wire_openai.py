@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dialectic.core.models.messages import FinishReason, Role
+from dialectic.core.models.messages import Role
+from dialectic.core.strict_json import JsonObject
 from dialectic_simulator.conversation import (
     Allowances,
     Answer,
@@ -16,13 +17,12 @@ from dialectic_simulator.conversation import (
     WireName,
 )
 from dialectic_simulator.script import Facts
-from dialectic_simulator.vectors import encode_base64
+from dialectic_simulator.text import encode_base64
 from dialectic_simulator.wire import (
     CREATED_S,
     Event,
-    Framing,
     Headers,
-    Json,
+    VectorWire,
     add_figures,
     read_count,
     read_model,
@@ -39,13 +39,6 @@ ROLES = {
     "user": Role.USER,
     "assistant": Role.ASSISTANT,
 }
-FINISH = {
-    FinishReason.STOP: "stop",
-    FinishReason.LENGTH: "length",
-    FinishReason.TOOL: "tool_calls",
-    FinishReason.FILTER: "content_filter",
-    FinishReason.ERROR: "error",
-}
 TOOL_CALL = {
     "index": 0,
     "id": "call_simulated",
@@ -54,89 +47,13 @@ TOOL_CALL = {
 }
 REFUSAL = "I'm sorry, but I can't help with that."
 
-# For each kind of error: type, code, param, and the usual message.
-_TROUBLES: dict[TroubleKind, tuple[str, str | None, str | None, str]] = {
-    TroubleKind.RATE: (
-        "requests",
-        "rate_limit_exceeded",
-        None,
-        "Rate limit reached for {model}. Please try again later.",
-    ),
-    TroubleKind.SPEND: (
-        "insufficient_quota",
-        "insufficient_quota",
-        None,
-        "You exceeded your current quota, please check your plan and billing details.",
-    ),
-    TroubleKind.PAYMENT: (
-        "invalid_request_error",
-        "insufficient_credits",
-        None,
-        "Insufficient credits. Add more to go on.",
-    ),
-    TroubleKind.KEY: (
-        "invalid_request_error",
-        "invalid_api_key",
-        None,
-        "Incorrect API key provided.",
-    ),
-    TroubleKind.KEY_INVALID: (
-        "invalid_request_error",
-        "invalid_api_key",
-        None,
-        "Incorrect API key provided.",
-    ),
-    TroubleKind.FORBIDDEN: (
-        "invalid_request_error",
-        "permission_denied",
-        None,
-        "You do not have permission to use {model}.",
-    ),
-    TroubleKind.CONTEXT: (
-        "invalid_request_error",
-        "context_length_exceeded",
-        "messages",
-        "This model's maximum context length is {tokens_max} tokens. However, your messages "
-        "resulted in {tokens} tokens. Please reduce the length of the messages.",
-    ),
-    TroubleKind.MODEL: (
-        "invalid_request_error",
-        "model_not_found",
-        None,
-        "The model `{model}` does not exist or you do not have access to it.",
-    ),
-    TroubleKind.TOO_LARGE: (
-        "invalid_request_error",
-        "request_too_large",
-        None,
-        "The request is too large.",
-    ),
-    TroubleKind.BAD_REQUEST: ("invalid_request_error", None, None, "The request is not valid."),
-    TroubleKind.TIMEOUT: ("timeout", "request_timeout", None, "The request timed out."),
-    TroubleKind.SERVER: (
-        "server_error",
-        None,
-        None,
-        "The server had an error while processing your request. Sorry about that!",
-    ),
-    TroubleKind.GATEWAY: ("server_error", "bad_gateway", None, "Bad gateway."),
-    TroubleKind.UNAVAILABLE: (
-        "server_error",
-        "service_unavailable",
-        None,
-        "The engine is currently overloaded, please try again later.",
-    ),
-    TroubleKind.OVERLOADED: ("server_error", "overloaded", None, "Overloaded."),
-}
 
-
-class OpenAIWire:
-    """A `VectorWire`."""
+class OpenAIWire(VectorWire):
+    """Chat completions and embeddings."""
 
     name = WireName.OPENAI
-    framing = Framing()
 
-    def read_ask(self, body: Json, *, model: str, is_stream: bool) -> Ask:
+    def read_ask(self, body: JsonObject, *, model: str, is_stream: bool) -> Ask:
         del model, is_stream  # both are in the body
         name = read_model(body, "you must provide a model parameter")
         if body.get("n", 1) != 1:
@@ -153,7 +70,7 @@ class OpenAIWire:
             wants_usage=options.get("include_usage") is True,
         )
 
-    def read_embedding(self, body: Json, *, model: str) -> Ask:
+    def read_embedding(self, body: JsonObject, *, model: str) -> Ask:
         del model
         given = body.get("input")
         inputs = [given] if isinstance(given, str) else given
@@ -168,11 +85,11 @@ class OpenAIWire:
             is_base64=body.get("encoding_format") == "base64",
         )
 
-    def build_whole(self, answer: Answer) -> Json:
-        choice: Json = {"index": 0, "message": _build_message(answer), "logprobs": None}
+    def build_whole(self, answer: Answer) -> JsonObject:
+        choice = {"index": 0, "message": _build_message(answer), "logprobs": None}
         if answer.finish_form is not FinishForm.ABSENT:
-            choice["finish_reason"] = answer.word_finish(FINISH)
-        whole: Json = {
+            choice["finish_reason"] = self.word_finish(answer)
+        whole: dict[str, object] = {
             "id": answer.id,
             "object": "chat.completion",
             "created": CREATED_S,
@@ -184,19 +101,19 @@ class OpenAIWire:
         return whole | {"service_tier": "default", "system_fingerprint": "fp_simulated"}
 
     def build_events(self, answer: Answer) -> list[Event]:
-        deltas: list[tuple[Json, int]] = [({"role": "assistant", "content": ""}, 0)]
+        deltas: list[tuple[JsonObject, int]] = [({"role": "assistant", "content": ""}, 0)]
         deltas += _build_deltas(answer)
         events = [Event(_build_chunk(answer, [_choice(d, None)]), tokens=n) for d, n in deltas]
         if answer.finish_form is not FinishForm.ABSENT:
-            last = _choice({}, answer.word_finish(FINISH))
+            last = _choice({}, self.word_finish(answer))
             events.append(Event(_build_chunk(answer, [last]), is_finish=True))
         if answer.shape is Shape.NO_CHOICES:
             events = [Event(_build_chunk(answer, []), is_finish=True)]
         if answer.wants_usage and answer.usage is not None:
-            events.append(Event(_build_chunk(answer, []) | {"usage": _build_usage(answer)}))
+            events.append(Event({**_build_chunk(answer, []), "usage": _build_usage(answer)}))
         return [*events, Event("[DONE]", is_terminator=True)]
 
-    def build_vectors(self, ask: Ask, vectors: Sequence[list[float]], tokens: int) -> Json:
+    def build_vectors(self, ask: Ask, vectors: Sequence[list[float]], tokens: int) -> JsonObject:
         return {
             "object": "list",
             "data": [
@@ -211,21 +128,18 @@ class OpenAIWire:
             "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
         }
 
-    def build_models(self, models: Mapping[str, Facts]) -> Json:
+    def build_models(self, models: Mapping[str, Facts]) -> JsonObject:
         return {"object": "list", "data": [self.build_model(*item) for item in models.items()]}
 
-    def build_model(self, name: str, facts: Facts) -> Json:
+    def build_model(self, name: str, facts: Facts) -> JsonObject:
         # Vendors send no limits here; local servers do, under this name.
         window = {"context_window": facts.context_window_tokens}
         return {"id": name, "object": "model", "created": CREATED_S, "owned_by": "sim"} | window
 
-    def build_trouble(self, trouble: Trouble) -> Json:
-        kind, code, param, words = _TROUBLES[trouble.kind]
-        said = trouble.say(words)
-        return {"error": {"message": said, "type": kind, "param": param, "code": code}}
-
-    def build_trouble_event(self, trouble: Trouble) -> Event:
-        return Event(self.build_trouble(trouble))
+    def build_trouble(self, trouble: Trouble) -> JsonObject:
+        kind, code, said = self.word_trouble(trouble)
+        param = "messages" if trouble.kind is TroubleKind.CONTEXT else None
+        return {"error": {"message": said, "type": kind, "param": param, "code": code or None}}
 
     def build_headers(self, request_id: str, allowances: Allowances) -> Headers:
         headers = {"x-request-id": request_id, "openai-processing-ms": "1"}
@@ -236,9 +150,9 @@ class OpenAIWire:
         return headers
 
 
-def _build_message(answer: Answer) -> Json:
+def _build_message(answer: Answer) -> JsonObject:
     content: object = answer.text
-    message: Json = {"role": "assistant"}
+    message: dict[str, object] = {"role": "assistant"}
     match answer.shape:
         case Shape.NULL_CONTENT:
             content = None
@@ -255,7 +169,7 @@ def _build_message(answer: Answer) -> Json:
     return message | {"content": content, "refusal": refusal}
 
 
-def _build_deltas(answer: Answer) -> list[tuple[Json, int]]:
+def _build_deltas(answer: Answer) -> list[tuple[JsonObject, int]]:
     match answer.shape:
         case Shape.NULL_CONTENT:
             return [({"content": None}, 0)]
@@ -272,12 +186,12 @@ def _build_deltas(answer: Answer) -> list[tuple[Json, int]]:
             return [({"content": piece.text}, piece.tokens) for piece in answer.pieces]
 
 
-def _choice(delta: Json, finish: str | int | None) -> Json:
+def _choice(delta: JsonObject, finish: str | int | None) -> JsonObject:
     return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
 
 
-def _build_chunk(answer: Answer, choices: list[Json]) -> Json:
-    chunk: Json = {
+def _build_chunk(answer: Answer, choices: list[JsonObject]) -> JsonObject:
+    chunk = {
         "id": answer.id,
         "object": "chat.completion.chunk",
         "created": CREATED_S,
@@ -289,7 +203,7 @@ def _build_chunk(answer: Answer, choices: list[Json]) -> Json:
     return chunk | ({"usage": None} if answer.wants_usage else {})
 
 
-def _build_usage(answer: Answer) -> Json:
+def _build_usage(answer: Answer) -> JsonObject:
     assert answer.usage is not None
     given, made = answer.usage
     return {

@@ -6,6 +6,8 @@ import asyncio
 import dataclasses
 import gzip
 import json
+import zlib
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -179,7 +181,7 @@ async def test_a_key_that_no_header_can_carry_is_not_shown_either(client: Client
     assert client.wire.heard == []
 
 
-async def test_the_line_feed_at_the_end_of_a_key_is_no_part_of_it(client: Client) -> None:
+async def test_the_line_feed_at_the_end_of_a_key_is_not_part_of_it(client: Client) -> None:
     client.wire.play_answer(client.dialect.stream("Yes."))
     client.key = Secret(f" {KEY}\n")
 
@@ -188,7 +190,7 @@ async def test_the_line_feed_at_the_end_of_a_key_is_no_part_of_it(client: Client
     assert client.wire.heard[0].headers[client.dialect.key_header].endswith(KEY)
 
 
-async def test_a_server_that_does_not_stream_is_read_all_the_same(client: Client) -> None:
+async def test_a_server_that_does_not_stream_is_still_read(client: Client) -> None:
     client.wire.play_json(client.dialect.whole(TEXT))
 
     reply = await client.ask()
@@ -198,11 +200,31 @@ async def test_a_server_that_does_not_stream_is_read_all_the_same(client: Client
     assert TEXT not in json.dumps(reply.raw)
 
 
-async def test_a_packed_answer_is_unpacked(client: Client) -> None:
-    packed = gzip.compress(client.dialect.stream(*PIECES))
-    client.wire.play_answer(packed, headers={"content-encoding": "gzip"})
+def deflate_without_header(data: bytes) -> bytes:
+    stream = zlib.compressobj(wbits=-15)
+    return stream.compress(data) + stream.flush()
+
+
+@pytest.mark.parametrize(
+    ("encoding", "pack"),
+    [
+        ("gzip", gzip.compress),
+        ("gzip", lambda data: gzip.compress(data[:40]) + gzip.compress(data[40:]) + b"\0\0"),
+        ("deflate", zlib.compress),
+        ("deflate", deflate_without_header),
+        ("identity", bytes),
+    ],
+    ids=["gzip", "gzip in two members", "deflate", "deflate without a header", "identity"],
+)
+async def test_a_packed_answer_is_unpacked(
+    client: Client, encoding: str, pack: Callable[[bytes], bytes]
+) -> None:
+    packed = pack(client.dialect.stream(*PIECES))
+    halves = [packed[: len(packed) // 2], packed[len(packed) // 2 :]]
+    client.wire.play_answer(*halves, headers={"content-encoding": encoding})
 
     assert (await client.ask()).text == TEXT
+    assert client.wire.heard[0].headers["accept-encoding"] == "identity"
 
 
 async def test_a_connection_is_used_again_after_an_answer(client: Client, wire: Wire) -> None:
@@ -227,7 +249,7 @@ async def test_an_answer_that_ended_needs_no_last_word(client: Client) -> None:
     assert (await client.ask()).text == TEXT
 
 
-async def test_a_server_that_stays_after_the_last_word_holds_nobody_up(client: Client) -> None:
+async def test_a_server_that_stays_after_the_last_word_delays_no_call(client: Client) -> None:
     client.wire.play_answer(client.dialect.stream(*PIECES), Hang())
     client.options = {"idle_s": 0.2}
 

@@ -1,4 +1,4 @@
-"""A server whose certificate has run out, or is nobody's, is not talked to, and that is said."""
+"""A server with an expired or unsigned certificate is refused, with an error that says so."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from dialectic.core.access import Secret
-from dialectic.core.bucket import Access
+from dialectic.core.bucket import BucketAccess
 from dialectic.errors import ProviderTransient, StorageUnavailable
-from dialectic.storage.base import open_store
+from dialectic.storage.file_store import open_store
 from tests.conformance.fault_rows import row
 from tests.conformance.provider_client import Client
 from tests.problems import refusing
@@ -91,7 +91,7 @@ async def test_a_provider_whose_certificate_has_run_out_is_tried_once_more_only(
 
 @row(23, "TLS of a stranger")
 @pytest.mark.parametrize("secure_server", [30], ids=["valid"], indirect=True)
-async def test_a_provider_whose_certificate_nobody_signed_is_tried_once_more_only(
+async def test_a_provider_with_an_unsigned_certificate_is_retried_only_once(
     client: Client, secure_server: SecureServer
 ) -> None:
     client.options = {"base_url": f"{secure_server.url}/v1"}
@@ -104,6 +104,8 @@ async def test_a_provider_whose_certificate_nobody_signed_is_tried_once_more_onl
 
 
 async def test_a_bucket_behind_such_a_certificate_is_not_used(secure_server: SecureServer) -> None:
-    access = Access(endpoint=secure_server.url, key_id=Secret("its-name"), key=Secret("hidden"))
+    access = BucketAccess(
+        endpoint=secure_server.url, key_id=Secret("its-name"), key=Secret("hidden")
+    )
     with refusing(StorageUnavailable, "certificate", reason="refused"):
         await open_store("s3://documents", access).write("tenant/x.md", b"x")

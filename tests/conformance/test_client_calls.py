@@ -9,13 +9,13 @@ from typing import Any, get_type_hints
 from uuid import UUID
 
 from dialectic.api.app import PREFIX
-from dialectic.client import account, acting, chats, contributions, projects, sessions
+from dialectic.client import account, projects, sessions
 from dialectic.client.call import Call
 from dialectic.contract.base import RequestBody
 from dialectic.contract.sessions import QuoteRequest
 from tests.api_description import load_description
 
-NOUNS = (account, acting, chats, contributions, projects, sessions)
+NOUNS = (account, projects, sessions)
 ID = UUID(int=0)
 WORDS = {"model": "offline/skeptic", "kind": "reference_documents"}
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
+import gzip
 import json
 import random
 import tracemalloc
@@ -70,7 +72,7 @@ async def test_a_stream_that_only_ends_is_an_error(client: Client) -> None:
 
 @row(12, "an empty answer that says it is whole")
 @pytest.mark.parametrize("text", ["", " \n", None])
-async def test_an_empty_answer_is_told_as_it_came_and_is_no_document(
+async def test_an_empty_answer_is_reported_as_it_came_and_is_not_a_document(
     client: Client, text: Any
 ) -> None:
     client.wire.play_json(client.dialect.whole(text))
@@ -176,6 +178,36 @@ async def test_an_answer_without_end_is_refused(client: Client, is_stream: bool)
 
 async def test_what_does_not_unpack_is_refused(client: Client) -> None:
     client.wire.play_answer(b"this is not gzip", headers={"content-encoding": "gzip"})
+
+    await client.fail(ProviderMalformed)
+
+
+@pytest.mark.parametrize("lines", [b": keep\n", b"\n"], ids=["comments", "empty lines"])
+async def test_a_small_packed_stream_that_unpacks_without_end_delays_no_other_task(
+    client: Client, lines: bytes
+) -> None:
+    packed = gzip.compress(lines * ((64 << 20) // len(lines)), compresslevel=1)
+    client.wire.play_answer(packed, headers={"content-encoding": "gzip"})
+    loop = asyncio.get_running_loop()
+    longest_s, is_over = 0.0, asyncio.Event()
+
+    async def watch() -> None:
+        nonlocal longest_s
+        while not is_over.is_set():
+            before_s = loop.time()
+            await asyncio.sleep(0)
+            longest_s = max(longest_s, loop.time() - before_s)
+
+    watching = asyncio.create_task(watch())
+    await client.fail(ProviderMalformed)
+    is_over.set()
+    await watching
+    assert len(packed) < 1 << 20
+    assert longest_s < 1.0
+
+
+async def test_an_encoding_that_is_not_supported_is_refused(client: Client) -> None:
+    client.wire.play_answer(b"...", headers={"content-encoding": "br"})
 
     await client.fail(ProviderMalformed)
 
@@ -302,7 +334,7 @@ async def test_a_block_out_of_order_is_refused(client: Client) -> None:
 
 
 @spoken_by(Chat(), Content())  # a message has no choices
-async def test_choices_that_nobody_asked_for_are_left_out(client: Client) -> None:
+async def test_choices_that_were_not_requested_are_left_out(client: Client) -> None:
     dialect = client.dialect
     other = json.loads(json.dumps(dialect.text("OTHER")).replace('"index": 0', '"index": 1'))
     end = dialect.end(dialect.words["stop"], None)

@@ -9,15 +9,16 @@ from typing import Any
 import pytest
 
 from dialectic.errors import ProviderAuth, ProviderMalformed, ProviderTransient
-from dialectic.providers.base import ListedModel, RemoteProvider
+from dialectic.providers.base import ListedModel
 from dialectic.providers.catalog import open_provider
+from dialectic.providers.exchange import HttpProvider
 from tests.conformance.provider_client import CARD, KEY, REQUEST, Client
 from tests.conformance.scripted_socket import Close, Wire
 from tests.conformance.wire_formats import Chat, Content, Messages
 
 
 @pytest.fixture
-async def provider(client: Client) -> AsyncIterator[RemoteProvider]:
+async def provider(client: Client) -> AsyncIterator[HttpProvider]:
     opened = open_provider(client.endpoint(), client.key)
     yield opened
     await opened.close()
@@ -44,7 +45,7 @@ def listing(kind: str) -> list[Any]:
 
 
 async def test_all_pages_of_the_list_are_read(
-    client: Client, wire: Wire, provider: RemoteProvider
+    client: Client, wire: Wire, provider: HttpProvider
 ) -> None:
     pages = listing(client.dialect.kind)
     for page in pages:
@@ -58,9 +59,7 @@ async def test_all_pages_of_the_list_are_read(
     assert all("m-1%2Fx" in heard.path for heard in wire.heard[1:])
 
 
-async def test_a_list_without_end_ends(
-    client: Client, wire: Wire, provider: RemoteProvider
-) -> None:
+async def test_a_list_without_end_ends(client: Client, wire: Wire, provider: HttpProvider) -> None:
     wire.play_json(listing(client.dialect.kind)[0])
 
     await provider.list_models()
@@ -69,7 +68,7 @@ async def test_a_list_without_end_ends(
 
 
 async def test_a_request_is_counted_where_it_can_be(
-    client: Client, wire: Wire, provider: RemoteProvider
+    client: Client, wire: Wire, provider: HttpProvider
 ) -> None:
     wire.play_json({"input_tokens": 42, "totalTokens": 42})
 
@@ -89,7 +88,7 @@ async def test_a_request_is_counted_where_it_can_be(
 
 @pytest.mark.parametrize("status", [404, 405, 501])
 async def test_a_server_that_cannot_count_says_nothing(
-    wire: Wire, provider: RemoteProvider, status: int
+    wire: Wire, provider: HttpProvider, status: int
 ) -> None:
     wire.play_json({"error": {"message": "What?"}}, status=status)
 
@@ -117,7 +116,7 @@ async def test_errors_are_the_same_as_for_an_answer(wire: Wire, client: Client) 
 
 
 async def test_a_provider_that_was_closed_opens_again(
-    client: Client, wire: Wire, provider: RemoteProvider
+    client: Client, wire: Wire, provider: HttpProvider
 ) -> None:
     wire.play_json(listing(client.dialect.kind)[-1])
 

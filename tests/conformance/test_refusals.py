@@ -73,7 +73,7 @@ async def test_only_a_wait_that_is_a_number_is_passed_on(
 
 
 @row(3, "429 because the money is spent")
-async def test_an_empty_purse_is_not_taken_for_a_full_minute(client: Client) -> None:
+async def test_an_account_without_credit_is_not_taken_for_a_full_minute(client: Client) -> None:
     bodies: dict[str, Data] = {
         Chat.kind: {"error": {"type": "insufficient_quota", "code": "insufficient_quota"}},
         Messages.kind: {
@@ -99,7 +99,7 @@ async def test_an_empty_purse_is_not_taken_for_a_full_minute(client: Client) -> 
     assert not error.remains.was_sent
 
 
-async def test_the_word_billing_in_a_message_is_no_code(client: Client) -> None:
+async def test_the_word_billing_in_a_message_is_not_a_code(client: Client) -> None:
     body = client.dialect.error(
         status=429, code="rate_limit_error", message="See your insufficient_quota billing page."
     )
@@ -109,7 +109,9 @@ async def test_the_word_billing_in_a_message_is_no_code(client: Client) -> None:
 
 
 @row(3, "402")
-async def test_402_is_an_empty_purse_unless_it_says_when_to_come_back(client: Client) -> None:
+async def test_402_is_an_account_without_credit_unless_it_says_when_to_retry(
+    client: Client,
+) -> None:
     client.wire.play_json({"error": {"message": "Pay."}}, status=402)
     client.wire.play_json({"error": {"message": "Wait."}}, status=402, headers={"retry-after": "3"})
 
@@ -314,7 +316,7 @@ async def test_an_error_event_needs_no_form(client: Client) -> None:
 
 @row(10, "200 with the page of a login")
 @pytest.mark.parametrize("content_type", ["text/html; charset=utf-8", "text/plain", None])
-async def test_a_login_page_is_no_answer(client: Client, content_type: str | None) -> None:
+async def test_a_login_page_is_not_an_answer(client: Client, content_type: str | None) -> None:
     page = f"<html>Log in, {KEY}</html>".encode() + b" " * 100_000
     client.wire.play_answer(page, content_type=content_type)
 

@@ -11,9 +11,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from dialectic.providers.offline import CARDS
+from dialectic.providers.offline.provider import CARDS
 from dialectic_simulator import Simulator, WireName, open_simulator
-from dialectic_simulator.truncation import count_tokens
+from dialectic_simulator.text import count_tokens
 from tests.conformance.raw_client import (
     ANTHROPIC,
     CONTINUE,

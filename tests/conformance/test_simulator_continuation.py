@@ -1,4 +1,4 @@
-"""A document that was cut off is gone on with: joined, it is the uncut one."""
+"""A truncated document is continued: joined, it is the uncut one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dialectic_simulator import WireName, open_simulator
-from dialectic_simulator.truncation import count_tokens
+from dialectic_simulator.text import count_tokens
 from tests.conformance.raw_client import (
     ANTHROPIC,
     CONTINUE,
@@ -140,7 +140,7 @@ async def test_what_was_trimmed_or_shortened_is_still_found() -> None:
         assert shortened.text == DOCUMENT[200:]
 
 
-async def test_a_finished_document_is_not_gone_on_with() -> None:
+async def test_a_finished_document_is_not_continued() -> None:
     async with (
         open_simulator({"default": {"text": DOCUMENT}}) as simulator,
         connect(simulator, OPENAI) as client,

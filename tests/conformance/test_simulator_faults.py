@@ -44,6 +44,7 @@ PATIENCE_S = 0.05
 class Meeting:
     """A client that meets a fault, in one mode."""
 
+    simulator: Simulator
     client: Client
     fault: Fault
     stream: bool
@@ -58,7 +59,7 @@ class Meeting:
     async def read_on(self) -> tuple[int | None, bytes, type[Exception] | None]:
         """Read until something ends it, or until it is silent; tell status, bytes and the end.
 
-        Whoever is not meant to fall silent is given all the time a busy machine may need.
+        A server that is not meant to fall silent has all the time a busy machine may need.
         """
         address, body = self.client.build("Write.", stream=self.stream)
         request = self.client.http.build_request(
@@ -66,9 +67,12 @@ class Meeting:
         )
         raw, status = b"", None
         quiet = {"silence": 0, "idle_stream": 1, "trickle": 1}.get(self.fault.name)
+        sending = asyncio.ensure_future(self.client.http.send(request, stream=True))
+        if quiet == 0:
+            await self.simulator.wait_arrived(1)
         try:
             async with asyncio.timeout(PATIENCE_S if quiet == 0 else None):
-                response = await self.client.http.send(request, stream=True)
+                response = await sending
             status = response.status_code
             chunks = response.aiter_raw()
             while True:
@@ -111,7 +115,7 @@ async def test_a_fault_sends_what_it_promises(fault: Fault) -> None:
                 if (fault.streams_only and not stream) or (fault.vectors_only and stream):
                     continue
                 async with connect(simulator, wire) as client:
-                    await CHECKS[fault.name](Meeting(client, fault, stream))
+                    await CHECKS[fault.name](Meeting(simulator, client, fault, stream))
                 await assert_logged(simulator, fault)
 
 

@@ -90,7 +90,7 @@ async def test_refused_and_unreadable_calls_are_written_down_and_cost_nothing() 
     calls = simulator.log.calls
     assert [(call.status, call.fault) for call in calls] == [(503, "503_unavailable"), (400, None)]
     assert [call.cost_usd for call in calls] == [0, 0]
-    assert simulator.report()["total"]["refused"] == 2
+    assert simulator.report().total.refused == 2
 
 
 async def test_a_client_that_hangs_up_is_noted_with_what_it_was_sent() -> None:
@@ -110,7 +110,7 @@ async def test_a_client_that_hangs_up_is_noted_with_what_it_was_sent() -> None:
 
 
 @pytest.mark.parametrize("wire", WireName)
-async def test_whoever_has_an_answer_finds_it_in_the_log(wire: WireName) -> None:
+async def test_every_answer_is_in_the_log(wire: WireName) -> None:
     async with (
         open_simulator({"default": {"text": TEXT}}) as simulator,
         connect(simulator, wire) as client,
@@ -277,7 +277,7 @@ async def test_no_more_calls_than_allowed_are_answered_at_a_time() -> None:
         assert (await client.ask()).status == 200
 
 
-async def test_a_reset_begins_anew() -> None:
+async def test_a_reset_starts_again() -> None:
     script = {
         "default": {"text": TEXT, "requests_per_minute": 3},
         "rules": [{"calls": "1", "fault": "500_server"}],

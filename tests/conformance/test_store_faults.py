@@ -16,9 +16,9 @@ from uuid import uuid4
 import pytest
 
 from dialectic.core.access import Secret
-from dialectic.core.bucket import Access, parse_bucket
+from dialectic.core.bucket import BucketAccess, parse_bucket
 from dialectic.errors import ConfigurationError, StorageUnavailable
-from dialectic.storage.base import FileStore, open_store
+from dialectic.storage.file_store import FileStore, open_store
 from dialectic.storage.s3 import PART_BYTES, ObjectStore, RetryPolicy
 from tests.problems import refusing
 from tests.s3_server import BUCKET, KEY, KEY_ID, S3Server, serving_objects
@@ -99,8 +99,8 @@ class Oddity:
         writer.close()
 
     @property
-    def access(self) -> Access:
-        return Access(
+    def access(self) -> BucketAccess:
+        return BucketAccess(
             endpoint=f"http://127.0.0.1:{self.port}",
             allows_http=True,
             key_id=Secret(KEY_ID),
@@ -150,7 +150,7 @@ async def test_what_a_server_answers_is_put_into_words(answer: bytes, words: str
         assert len(oddity.asked) <= 2 * len(CALLS), "a second try at most"
 
 
-async def test_half_a_file_is_no_file() -> None:
+async def test_half_a_file_is_not_a_file() -> None:
     half = build_answer(200, body=b"x" * 100)[:-50]
     async with opening(half) as oddity:
         with refusing(StorageUnavailable, "DIALECTIC_STORAGE_ENDPOINT", reason="refused"):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from obstore.store import S3Store
 
 from dialectic.errors import NotFound, StorageUnavailable, UsageError
-from dialectic.storage.base import FileStore, open_store
+from dialectic.storage.file_store import FileStore, open_store
 from dialectic.storage.s3 import PART_BYTES
 from tests.problems import refusing
 from tests.s3_server import BUCKET, KEY_ID, WHOLE_BUCKET, S3Server, serving_objects

@@ -26,7 +26,7 @@ from tests.waiting import PATIENCE_S
 
 
 @row(16, "the stream ends without a finish reason")
-async def test_a_stream_that_just_stops_is_no_answer(client: Client) -> None:
+async def test_a_stream_that_just_stops_is_not_an_answer(client: Client) -> None:
     client.wire.play_answer(client.dialect.beginning("Once ", "upon"), headers={"request-id": "r"})
 
     error = await client.fail(StreamTruncated)
@@ -40,7 +40,7 @@ async def test_a_stream_that_just_stops_is_no_answer(client: Client) -> None:
 
 @row(16, "the last word without a finish reason")
 @pytest.mark.parametrize("reason", [None, ""])
-async def test_a_last_word_is_no_finish_reason(client: Client, reason: str | None) -> None:
+async def test_a_last_word_is_not_a_finish_reason(client: Client, reason: str | None) -> None:
     dialect = client.dialect
     end = dialect.encode_all(dialect.end(reason, None))
     client.wire.play_answer(dialect.beginning("Once"), end, dialect.last_word())
@@ -205,7 +205,7 @@ async def test_a_server_that_speaks_something_else_did_not_answer(client: Client
 
 
 @row(23, "nobody listens")
-async def test_nobody_at_the_other_end_means_nothing_was_sent(client: Client) -> None:
+async def test_no_listener_at_the_other_end_means_nothing_was_sent(client: Client) -> None:
     client.options = {"base_url": f"http://127.0.0.1:{find_free_port()}/v1"}
 
     error = await client.fail(ProviderTransient)
@@ -289,7 +289,7 @@ async def test_certificates_that_cannot_be_read_are_told(
 
 
 @pytest.mark.parametrize("host", ["ho st", "-\u2603-..", "a\x7fb", "xn--\u00e9"])
-async def test_a_name_that_is_no_name_is_told(client: Client, host: str) -> None:
+async def test_an_invalid_name_is_reported(client: Client, host: str) -> None:
     client.options = {"base_url": f"http://{host}/v1"}
 
     with refusing(ProviderError, "play"):

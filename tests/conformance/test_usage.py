@@ -18,7 +18,7 @@ COUNTED = Usage(count_request_tokens(REQUEST, CARD).tokens, -(-len(TEXT) // 4), 
 
 
 @row(28, "no usage")
-async def test_tokens_that_nobody_reports_are_counted(client: Client) -> None:
+async def test_tokens_that_are_not_reported_are_counted(client: Client) -> None:
     dialect = client.dialect
     end = dialect.encode_all(dialect.end(dialect.words["stop"], None))
     client.wire.play_answer(dialect.beginning(TEXT), end)
@@ -41,7 +41,7 @@ async def test_tokens_that_nobody_reports_are_counted(client: Client) -> None:
         (11, []),
     ],
 )
-async def test_a_usage_that_is_no_count_is_counted_and_kept(
+async def test_a_usage_that_is_not_a_count_is_counted_and_kept(
     client: Client, read: Any, written: Any
 ) -> None:
     usage = client.dialect.usage(read, written)

@@ -7,7 +7,7 @@ import json
 import struct
 from collections.abc import AsyncIterator, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pytest
@@ -49,27 +49,41 @@ def build_card(dimensions: int = 2, **facts: Any) -> ModelCard:
     )
 
 
-def build_embedder(
-    url: str, card: ModelCard | None = None, batch: Batch = BATCH, **caps: int
-) -> RemoteEmbedder:
-    endpoint = Endpoint(
-        name="play",
-        kind=WireFormat.OPENAI,
-        base_url=url,
-        api_key_env="CANARY_API_KEY",
-        first_byte_s=5.0,
-        idle_s=5.0,
-        timeout_s=20.0,
-    )
-    provider = OpenAIProvider(endpoint, Secret(KEY), Caps(**caps))
-    return RemoteEmbedder(card or build_card(), provider, batch)
+class Build(Protocol):
+    """Builds an embedder of an endpoint, which is closed after the test."""
+
+    def __call__(
+        self, url: str, card: ModelCard | None = None, batch: Batch = BATCH, **caps: int
+    ) -> RemoteEmbedder: ...
 
 
 @pytest.fixture
-async def embedder(wire: Wire) -> AsyncIterator[RemoteEmbedder]:
-    made = build_embedder(f"{wire.url}/v1")
-    yield made
-    await made._provider.close()  # type: ignore[attr-defined]
+async def build_embedder() -> AsyncIterator[Build]:
+    opened: list[OpenAIProvider] = []
+
+    def build(
+        url: str, card: ModelCard | None = None, batch: Batch = BATCH, **caps: int
+    ) -> RemoteEmbedder:
+        endpoint = Endpoint(
+            name="play",
+            kind=WireFormat.OPENAI,
+            base_url=url,
+            api_key_env="CANARY_API_KEY",
+            first_byte_s=5.0,
+            idle_s=5.0,
+            timeout_s=20.0,
+        )
+        opened.append(OpenAIProvider(endpoint, Secret(KEY), Caps(**caps)))
+        return RemoteEmbedder(card or build_card(), opened[-1], batch)
+
+    yield build
+    for provider in opened:
+        await provider.close()
+
+
+@pytest.fixture
+def embedder(wire: Wire, build_embedder: Build) -> RemoteEmbedder:
+    return build_embedder(f"{wire.url}/v1")
 
 
 def answer(rows: Sequence[Any], tokens: int | None = 9, **changes: Any) -> dict[str, Any]:
@@ -100,7 +114,7 @@ async def test_vectors_come_in_the_order_of_the_texts_whatever_order_they_are_se
     assert heard.headers["authorization"] == f"Bearer {KEY}"
 
 
-async def test_packed_vectors_are_unpacked_and_tokens_nobody_tells_are_counted(
+async def test_packed_vectors_are_unpacked_and_unreported_tokens_are_counted(
     wire: Wire, embedder: RemoteEmbedder
 ) -> None:
     wire.play_json(answer([pack([3, 4]), pack([0, 1]), [1, 0]], tokens=None))
@@ -110,7 +124,7 @@ async def test_packed_vectors_are_unpacked_and_tokens_nobody_tells_are_counted(
 
 
 async def test_the_operators_own_fields_go_along_but_change_nothing_that_is_paid_for(
-    wire: Wire,
+    wire: Wire, build_embedder: Build
 ) -> None:
     extra = {"dimensions": 2, "model": "other", "input": [], "encoding_format": "float"}
     embedder = build_embedder(f"{wire.url}/v1", build_card(extra_body=extra, wire_name="real"))
@@ -194,7 +208,7 @@ async def test_an_answer_that_breaks_off_may_have_cost_money(
     assert caught.value.remains.was_sent
 
 
-async def test_an_endless_answer_is_not_read_to_its_end(wire: Wire) -> None:
+async def test_an_endless_answer_is_not_read_to_its_end(wire: Wire, build_embedder: Build) -> None:
     embedder = build_embedder(f"{wire.url}/v1", body_bytes=1_000)
     wire.play_json(json.dumps(SOUND).encode() + b" " * 5_000)
     with refusing(ProviderMalformed, "1000"):
@@ -202,7 +216,7 @@ async def test_an_endless_answer_is_not_read_to_its_end(wire: Wire) -> None:
 
 
 async def test_many_texts_are_sent_in_batches_by_number_and_by_length(
-    wire: Wire,
+    wire: Wire, build_embedder: Build
 ) -> None:
     embedder = build_embedder(f"{wire.url}/v1", batch=Batch(texts_max=2, tokens_max=10))
     texts = ["a", "b", "c" * 36, "d" * 8, "e" * 80]
@@ -219,7 +233,7 @@ async def test_many_texts_are_sent_in_batches_by_number_and_by_length(
 
 
 async def test_what_earlier_batches_cost_is_told_with_the_error(
-    wire: Wire,
+    wire: Wire, build_embedder: Build
 ) -> None:
     embedder = build_embedder(f"{wire.url}/v1", batch=Batch(texts_max=1))
     wire.play_json(answer([[1, 0]], tokens=7))
@@ -234,7 +248,9 @@ async def test_what_earlier_batches_cost_is_told_with_the_error(
 
 @pytest.mark.parametrize("fault", ["vector_wrong_size", "vector_nan", "vector_zero"])
 @pytest.mark.parametrize("calls", ["1", "1-"], ids=["once", "for good"])
-async def test_the_simulators_bad_vectors_are_refused(fault: str, calls: str) -> None:
+async def test_the_simulators_bad_vectors_are_refused(
+    fault: str, calls: str, build_embedder: Build
+) -> None:
     rule = {"wire": "openai", "route": "embeddings", "fault": fault, "calls": calls}
     script = {"models": {"*": {"tokenizer": "chars:4"}}, "rules": [rule]}
     async with open_simulator(script) as simulator:
@@ -246,17 +262,15 @@ async def test_the_simulators_bad_vectors_are_refused(fault: str, calls: str) ->
             with pytest.raises(ProviderMalformed):
                 await embedder.embed(TEXTS)
         assert count_calls(simulator) == 2
-        await embedder._provider.close()  # type: ignore[attr-defined]
 
 
-async def test_the_simulators_vectors_lie_near_for_like_texts() -> None:
+async def test_the_simulators_vectors_lie_near_for_like_texts(build_embedder: Build) -> None:
     async with open_simulator({"models": {"*": {"tokenizer": "chars:4"}}}) as simulator:
         embedder = build_embedder(simulator.base_url("openai"), build_card(256))
         texts = ["a village hall", "the village hall", "tax law"]
         got = await embedder.embed(texts)
         assert got.rows[0] @ got.rows[1] > got.rows[0] @ got.rows[2]
         assert got.tokens == sum(map(embedder.count, texts))
-        await embedder._provider.close()  # type: ignore[attr-defined]
 
 
 def count_calls(simulator: Simulator) -> int:

@@ -49,7 +49,7 @@ class Dialect(ABC):
         """The body of an error."""
 
     @abstractmethod
-    def reported(self, raw: Data) -> Any:
+    def reported(self, raw: Mapping[str, Any]) -> Any:
         """The usage as a reply's record keeps it."""
 
     def encode(self, data: Data) -> bytes:
@@ -127,7 +127,7 @@ class Chat(Dialect):
     def error(self, *, status: int, code: str, message: str = "Something is wrong.") -> Data:
         return {"error": {"message": message, "type": "invalid_request_error", "code": code}}
 
-    def reported(self, raw: Data) -> Any:
+    def reported(self, raw: Mapping[str, Any]) -> Any:
         return raw["usage"]
 
 
@@ -193,7 +193,7 @@ class Messages(Dialect):
     def error(self, *, status: int, code: str, message: str = "Something is wrong.") -> Data:
         return {"type": "error", "error": {"type": code, "message": message}}
 
-    def reported(self, raw: Data) -> Any:
+    def reported(self, raw: Mapping[str, Any]) -> Any:
         return raw["usage"]
 
 
@@ -242,7 +242,7 @@ class Content(Dialect):
     def error(self, *, status: int, code: str, message: str = "Something is wrong.") -> Data:
         return {"error": {"code": status, "message": message, "status": code.upper()}}
 
-    def reported(self, raw: Data) -> Any:
+    def reported(self, raw: Mapping[str, Any]) -> Any:
         return raw["usageMetadata"]
 
 

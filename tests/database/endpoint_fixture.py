@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -33,7 +33,7 @@ def build_endpoint(**limits: Any) -> Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the database says to whoever asks for a call."""
+    """What the database answers to a request for a permit."""
 
     verdict: str
     wait_s: float
@@ -91,4 +91,4 @@ class Caller:
     async def describe(self) -> dict[str, Any]:
         """What a person is told of the endpoint."""
         rows = await admission.list_endpoints(self.job_table.db)
-        return next(row for row in rows if row["endpoint"] == self.endpoint.name)
+        return next(asdict(row) for row in rows if row.endpoint == self.endpoint.name)

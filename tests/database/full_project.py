@@ -7,18 +7,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID, uuid5
 
-from dialectic.core.documents.file_locations import (
-    About,
+from dialectic.core.documents.file_paths import (
     ChunkFile,
     ContributionFile,
     ContributionName,
-    From,
     GeneralResource,
     InitialPrompt,
     Intermediate,
     Place,
     RawResponse,
-    Reducing,
+    Relation,
     ResourceKind,
     SeedPrompt,
     StageDocument,
@@ -26,8 +24,8 @@ from dialectic.core.documents.file_locations import (
     UserFeedback,
     WorkItem,
     WorkStatus,
+    build_path,
 )
-from dialectic.core.documents.file_paths import build_path
 from dialectic.core.documents.front_matter import render_document
 from dialectic.core.slug import short_id
 from dialectic.db.pool import Connection
@@ -265,7 +263,9 @@ def _add_texts(made: Project) -> None:
         "critique",
         ContributionFile(
             antithesis,
-            ContributionName("offline-skeptic", 1, "antithesis", About("offline-architect")),
+            ContributionName(
+                "offline-skeptic", 1, "antithesis", Relation("about", ("offline-architect",))
+            ),
         ),
         "Nobody buys old bread.",
         model=MODELS[1],
@@ -274,7 +274,7 @@ def _add_texts(made: Project) -> None:
         source_contribution_ids=[str(first)],
         flags=["self_critique"],
     )
-    sources = From(("offline-architect", "offline-skeptic"))
+    sources = Relation("from", ("offline-architect", "offline-skeptic"))
     draft = ContributionName("offline-skeptic", 1, "pairwise_synthesis_chunk", sources)
     pair = made.add_contribution(
         "pair",
@@ -285,7 +285,9 @@ def _add_texts(made: Project) -> None:
         source_group=first,
         source_contribution_ids=[str(first), str(critique)],
     )
-    reduced = ContributionName("offline-skeptic", 1, "reduced_synthesis", Reducing(short_id(first)))
+    reduced = ContributionName(
+        "offline-skeptic", 1, "reduced_synthesis", Relation("reducing", (short_id(first),))
+    )
     made.add_contribution(
         "reduced",
         Intermediate(synthesis, reduced),
@@ -352,8 +354,7 @@ async def _insert_sessions(admin: Any, made: Project, process_id: UUID, *, in_fl
         "id": str(made.session_id),
         "current_stage_slug": "thesis" if in_flight else "synthesis",
         "iteration_count": 2 if in_flight else 1,
-        "status": "paused" if in_flight else "synthesis_generation_complete",
-        "status_before_pause": "generating_thesis" if in_flight else None,
+        "phase": "pending" if in_flight else "stage_complete",
         "idempotency_key": "somebody's key",
         "created_at": "2026-05-01T10:00:00+00:00",
     }
@@ -361,11 +362,13 @@ async def _insert_sessions(admin: Any, made: Project, process_id: UUID, *, in_fl
         "id": str(made.second_session_id),
         "current_stage_slug": "thesis",
         "iteration_count": 1,
-        "status": "pending_thesis",
         "created_at": "2026-05-02T10:00:00+00:00",
     }
     for row in (first, second):
         await insert_row(admin, "dialectic_sessions", {**common, **row})
+    if in_flight:
+        for name in ("mark_generating", "pause_session"):
+            await admin.execute(records.SQL[name], made.session_id)
     for nth, stage in enumerate(("thesis", "antithesis", "synthesis")):
         await insert_row(admin, "dialectic_stage_runs", _run(made, stage, 1, nth))
     if in_flight:

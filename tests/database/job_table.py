@@ -17,8 +17,8 @@ from pydantic import BaseModel
 
 from dialectic.app.projects import CreatedSession, create_session
 from dialectic.app.transaction import Tenant
+from dialectic.contract.sessions import RunRequest
 from dialectic.core.job import Job, JobKey, JobStatus
-from dialectic.core.run_request import RunRequest
 from dialectic.db.pool import WORKER_ROLE, Address, Connection, Database, connect
 from dialectic.db.tables import jobs, records
 from dialectic.db.tables.records import Account
@@ -26,6 +26,7 @@ from dialectic.engine import Engine
 from dialectic.postgres import embedded
 from dialectic.processes.loader import load_process
 from dialectic.worker.worker import RunJob, Worker
+from tests.sample_events import check_stored
 from tests.waiting import PATIENCE_S
 
 STAGE = "thesis"
@@ -74,7 +75,7 @@ async def start_stage(
             planned_units,
             "generating",
         )
-        await connection.execute(sql["set_session_status"], session_id, f"generating_{STAGE}")
+        await connection.execute(sql["mark_generating"], session_id)
 
     await engine.db.transact(account.tenant_id, work)
 
@@ -224,15 +225,16 @@ class JobTable:
         )
 
     async def fail(self, job: Job, *, message: str = "It cannot be done.") -> None:
-        await self.transact(lambda c: jobs.fail(c, job, code="provider_auth", message=message))
+        await self.transact(
+            lambda c: jobs.fail(c, job, jobs.AttemptError("provider_auth", message))
+        )
 
     async def retry(self, job: Job, *, delay_s: float = 10.0, counts: bool = True) -> None:
         await self.transact(
             lambda c: jobs.retry(
                 c,
                 job,
-                code="provider_transient",
-                message="Busy.",
+                jobs.AttemptError("provider_transient", "Busy."),
                 delay_s=delay_s,
                 counts=counts,
             )
@@ -240,7 +242,7 @@ class JobTable:
 
     async def pause(self, job: Job) -> None:
         await self.transact(
-            lambda c: jobs.pause(c, job, code="insufficient_funds", message="No money.")
+            lambda c: jobs.pause(c, job, jobs.AttemptError("insufficient_funds", "No money."))
         )
 
     async def release(self, job: Job) -> None:
@@ -293,6 +295,8 @@ class JobTable:
             self.session_id,
             kind,
         )
+        for row in rows:
+            check_stored(kind, row["data"])
         return [row["data"] for row in rows]
 
 

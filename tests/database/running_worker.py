@@ -24,6 +24,7 @@ from tests.database.job_table import (
     make_session,
     new_account,
 )
+from tests.sample_events import check_stored
 from tests.waiting import PATIENCE_S, until
 
 T = TypeVar("T")
@@ -96,7 +97,10 @@ class RunningSession:
             "select type, data::text from notifications where session_id = $1 order by id",
             self.session_id,
         )
-        return [(row["type"], json.loads(row["data"])) for row in rows]
+        events = [(row["type"], json.loads(row["data"])) for row in rows]
+        for kind, data in events:
+            check_stored(kind, data)
+        return events
 
     def refusing(self, table: str, code: str, *, times: int) -> AbstractAsyncContextManager[None]:
         return refusing(self.admin, table, code, times=times)
@@ -110,7 +114,7 @@ class RunningSession:
 async def refusing(
     admin: AdminConnection, table: str, code: str, *, times: int
 ) -> AsyncIterator[None]:
-    """Let the server refuse inserts into a table with a code, so many times.
+    """Let the server refuse inserts into a table with a code, a number of times.
 
     A sequence keeps count: what it has counted stays counted when the transaction does not.
     """

@@ -116,7 +116,7 @@ def _stage(tenant: Tenant, nth: int) -> Row:
         "dialectic_stages",
         nth,
         process_template_id=tenant.row_id("dialectic_process_templates"),
-        slug=f"stage-{nth}",
+        slug=STAGE if nth == 1 else f"stage-{nth}",
         display_name="Stage",
         position=nth,
         default_system_prompt_id=tenant.row_id("system_prompts"),
@@ -204,7 +204,6 @@ def _session(tenant: Tenant, nth: int) -> Row:
         selected_model_ids=[tenant.row_id("ai_providers")],
         current_stage_slug=STAGE,
         until_stage_slug=STAGE,
-        status=f"generating_{STAGE}",
         max_retries=3,
     )
 

@@ -1,4 +1,4 @@
-"""A call that nobody wants any more is hung up on at once; one that has ended is left alone."""
+"""A call that is not wanted any more is aborted at once; one that has ended is left alone."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ async def test_a_paused_session_lets_its_calls_end(session: RunningSession) -> N
 async def test_a_job_that_has_saved_its_work_is_not_disturbed_while_it_tidies_up(
     session: RunningSession,
 ) -> None:
-    """Its files are carried to storage after the commit: the lease is gone, and nobody took it."""
+    """Its files are copied to storage after the commit: the lease has ended, not lost."""
     gated_jobs = GatedJobs()
     saved: asyncio.Queue[Job] = asyncio.Queue()
 

@@ -1,4 +1,4 @@
-"""A token acts for one user in one tenant until it ends, and tells nobody anything else."""
+"""A token acts for one user in one tenant until it ends, and reveals nothing else."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ import pytest
 
 from dialectic.app import accounts
 from dialectic.app.accounts import IssuedToken, build_owner
-from dialectic.core.access import EVERY_SCOPE, Caller, Role, Scope, build_csrf_token
-from dialectic.core.local_trust import RequestOrigin
+from dialectic.core.access import EVERY_SCOPE, Caller, RequestOrigin, Role, Scope, build_csrf_token
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Connection, Database
 from dialectic.db.tables import accounts as store
 from dialectic.db.tables.records import Account
@@ -210,7 +209,7 @@ async def test_a_token_makes_none_that_may_do_more_than_itself(db: Database) -> 
             await act
 
 
-async def test_nobody_has_tokens_without_end(db: Database) -> None:
+async def test_no_token_lasts_for_ever(db: Database) -> None:
     user = await add_user(db)
     await accounts.issue_token(db, user, name="first", tokens_max=1)
     with refusing(Conflict, reason="too_many_tokens", limit=1):
@@ -411,7 +410,7 @@ async def test_which_tokens_have_ended_is_told_of_each_that_is_shown(address: Ad
         assert await list_ended(db, user, shown) == {*shown[1:]}
 
 
-async def test_whoever_came_without_a_token_is_out_when_there_is_one(address: Address) -> None:
+async def test_a_caller_without_a_token_is_out_once_one_exists(address: Address) -> None:
     nobody = UUID(int=0)
     async with Database.open(address, APP_ROLE, size=1) as db:
         await _revoke_all(address)
@@ -447,7 +446,7 @@ async def list_roles(db: Database, caller: Caller) -> list[Role]:
     return [member.role for member in await accounts.list_members(db, caller)]
 
 
-async def test_whoever_makes_an_organisation_owns_it_and_all_spend_from_its_wallet(
+async def test_the_creator_of_an_organisation_owns_it_and_all_spend_from_its_wallet(
     db: Database,
 ) -> None:
     owner, there = await found_organization(db)
@@ -544,7 +543,7 @@ async def test_an_organisation_always_has_an_owner(db: Database) -> None:
     assert {type(outcome) for outcome in left} == {Conflict, type(None)}
 
 
-async def test_whoever_leaves_takes_their_tokens_along(db: Database) -> None:
+async def test_a_member_who_leaves_loses_their_tokens(db: Database) -> None:
     _, owner = await found_organization(db)
     member = await take_in(db, owner, Role.MEMBER)
     token = (await issue(db, member)).secret.reveal()
@@ -554,7 +553,7 @@ async def test_whoever_leaves_takes_their_tokens_along(db: Database) -> None:
         await authenticate(db, token)
 
 
-async def test_whoever_manages_members_sees_and_revokes_their_tokens(db: Database) -> None:
+async def test_a_user_who_manages_members_sees_and_revokes_their_tokens(db: Database) -> None:
     _, owner = await found_organization(db)
     member = await take_in(db, owner, Role.MEMBER)
     mine, theirs = await issue(db, owner), await issue(db, member)
@@ -567,7 +566,7 @@ async def test_whoever_manages_members_sees_and_revokes_their_tokens(db: Databas
         await authenticate(db, theirs.secret.reveal())
 
 
-async def test_nobody_acts_in_an_organisation_they_do_not_belong_to(db: Database) -> None:
+async def test_no_user_acts_in_an_organisation_they_do_not_belong_to(db: Database) -> None:
     _, owner = await found_organization(db)
     intruder = replace(await add_user(db), tenant_id=owner.tenant_id)
     name = (await accounts.list_members(db, owner))[0].name
@@ -583,7 +582,7 @@ async def test_nobody_acts_in_an_organisation_they_do_not_belong_to(db: Database
         await issue(db, intruder)
 
 
-async def test_a_personal_account_takes_nobody_in(db: Database) -> None:
+async def test_a_personal_account_takes_no_members(db: Database) -> None:
     user, other = await add_user(db), await add_user(db)
     with refusing(Conflict, reason="only_organizations_have_members"):
         await accounts.set_member(db, user, await name_of(db, other), Role.MEMBER)

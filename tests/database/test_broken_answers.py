@@ -14,7 +14,7 @@ from dialectic.core.models.model import ModelCard
 from dialectic.engine import Engine
 from dialectic.pipeline.run import run_job
 from dialectic.providers.base import OnText
-from dialectic.providers.offline import OfflineProvider
+from dialectic.providers.offline.provider import OfflineProvider
 from tests.database.job_table import MODELS, AdminConnection, make_session, working
 from tests.database.running_worker import RunningSession
 

@@ -36,10 +36,10 @@ from dialectic.errors import (
 from dialectic.ledger.holds import derive_hold_key
 from dialectic.limits import admission
 from dialectic.pipeline.call import call
-from dialectic.pipeline.reserve import Reservation, reserve
+from dialectic.pipeline.reserve import Payment
 from dialectic.providers.base import OnText
 from dialectic.providers.catalog import Catalog
-from dialectic.providers.offline import CARDS
+from dialectic.providers.offline.provider import CARDS
 from tests.database.endpoint_fixture import Caller
 from tests.database.job_table import JobTable
 from tests.problems import refusing
@@ -103,14 +103,10 @@ class Line:
     async def call(self, nth: int = 0, card: ModelCard | None = None) -> None:
         job, wallet_id, card = self.caller.jobs[nth], self.wallet_id, card or self.card
         key = derive_hold_key(job.id, attempt=job.attempt, turn=0)
-
-        async def set_aside() -> Reservation:
-            return await reserve(self.engine, job, card, REQUEST, wallet_id=wallet_id, key=key)
-
-        await call(self.engine, job, card, REQUEST, set_aside)
+        await call(self.engine, job, card, REQUEST, Payment(wallet_id, key))
 
     async def fail_to_pay(self, nth: int = 0) -> None:
-        """Ask for a call that nobody has money for."""
+        """Request a call without the money for it."""
         with pytest.raises(FundsError):
             await self.call(nth, replace(self.card, input_credits_per_token=Decimal(1)))
 
@@ -189,9 +185,7 @@ async def test_who_was_to_find_out_and_has_no_money_lets_the_next_one_do_so(
     await line.fail(ProviderTransient, 10)
     await job_table.advance(15.0)
     await line.fail_to_pay(1)
-    circuits = {
-        row["endpoint"]: row["circuit"] for row in await admission.list_endpoints(job_table.db)
-    }
+    circuits = {row.endpoint: row.circuit for row in await admission.list_endpoints(job_table.db)}
     assert circuits[line.caller.endpoint.name] == "open", "nobody has found out anything"
     await line.fail(ProviderTransient)
     with pytest.raises(CircuitOpen) as caught:
@@ -199,7 +193,7 @@ async def test_who_was_to_find_out_and_has_no_money_lets_the_next_one_do_so(
     assert caught.value.wait_s == pytest.approx(30, abs=1), "it went wrong for the second time"
 
 
-async def test_when_an_endpoint_asks_for_patience_nobody_else_calls_it_meanwhile(
+async def test_when_an_endpoint_throttles_no_other_job_calls_it_meanwhile(
     job_table: JobTable, engine: Engine
 ) -> None:
     line = await Line.open(job_table, engine, ProviderThrottled("Slowly.", retry_after_s=7.0))
@@ -229,7 +223,7 @@ async def test_an_endpoint_that_keeps_failing_is_left_alone_until_one_call_finds
     assert line.provider.sent == 12
 
 
-async def test_an_empty_account_pauses_whoever_comes_next_without_a_call(
+async def test_an_empty_account_pauses_the_next_jobs_without_a_call(
     job_table: JobTable, engine: Engine
 ) -> None:
     line = await Line.open(job_table, engine, ProviderQuota("No money."))
@@ -239,7 +233,7 @@ async def test_an_empty_account_pauses_whoever_comes_next_without_a_call(
     assert line.provider.sent == 1
 
 
-async def test_an_answer_is_not_lost_because_nobody_hears_how_it_went(
+async def test_an_answer_is_not_lost_because_its_report_is_lost(
     job_table: JobTable, engine: Engine
 ) -> None:
     line = await Line.open(job_table, engine, max_concurrency=1)

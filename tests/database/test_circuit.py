@@ -144,7 +144,7 @@ def test_the_report_of_a_failure_tells_what_it_cost_if_anyone_knows() -> None:
 # -- while it is open ------------------------------------------------------------------------------
 
 
-async def test_while_it_is_open_nobody_calls_and_everyone_knows_when_to_come_back(
+async def test_while_it_is_open_no_call_is_made_and_every_job_knows_when_to_retry(
     job_table: JobTable,
 ) -> None:
     caller = await open_circuit(job_table)

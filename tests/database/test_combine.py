@@ -1,4 +1,4 @@
-"""Whoever needs documents combined waits for one job: all go on with it, or fail with it."""
+"""Jobs that need documents combined wait for one job: all continue or fail with it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dialectic.db.tables import jobs, records
 from dialectic.engine import Engine, Failpoints
 from dialectic.errors import ProviderTransient
 from dialectic.pipeline.fit.combine import Level, PlannedMerge
-from dialectic.pipeline.fit.shortener import Needed
+from dialectic.pipeline.fit.turn import Needed
 from dialectic.pipeline.save import save_combined, save_level, save_need
 from tests.database.job_table import (
     STAGE,
@@ -208,7 +208,7 @@ async def test_who_is_asked_for_after_it_failed_sets_it_going_again_with_what_fa
     assert await job_table.status(needed.id) == "pending_next_step"
 
 
-async def test_one_that_nobody_waited_for_any_more_is_gone_on_with_when_someone_needs_it(
+async def test_one_that_lost_its_last_reader_is_continued_when_a_job_needs_it(
     job_table: JobTable,
 ) -> None:
     needed = build_need()
@@ -221,7 +221,7 @@ async def test_one_that_nobody_waited_for_any_more_is_gone_on_with_when_someone_
     assert await job_table.statuses([needed.id, late]) == ["pending", "waiting_for_prerequisite"]
 
 
-async def test_who_comes_while_the_last_reader_leaves_waits_for_it_all_the_same(
+async def test_a_reader_that_comes_while_the_last_one_leaves_still_waits_for_it(
     job_table: JobTable,
 ) -> None:
     needed = build_need()
@@ -311,7 +311,7 @@ async def test_each_level_lets_it_look_again_and_a_level_that_was_saved_is_not_s
     assert await job_table.status(reader) == "pending"
 
 
-async def test_one_that_nobody_waits_for_any_more_is_not_gone_on_with(job_table: JobTable) -> None:
+async def test_one_that_lost_its_last_reader_is_not_continued(job_table: JobTable) -> None:
     needed = build_need()
     parents = await job_table.take_all(await job_table.insert_all([{}] * 2))
     readers = []
@@ -341,7 +341,7 @@ async def test_one_that_nobody_waits_for_any_more_is_not_gone_on_with(job_table:
     await job_table.complete(running)  # it was paid for, and is kept for whoever needs it again
 
 
-async def test_it_is_no_plan_job_of_its_stage(job_table: JobTable) -> None:
+async def test_it_is_not_a_plan_job_of_its_stage(job_table: JobTable) -> None:
     await start_stage(job_table.engine, job_table.account, job_table.session_id, planned_units=1)
     plan_id = await job_table.insert()
     plan = await job_table.take(plan_id)

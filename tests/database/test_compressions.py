@@ -1,4 +1,4 @@
-"""What is made of a text is made once: whoever is first makes it, whoever died makes nothing."""
+"""A shorter text is made once: by the first job, or by the next if that one died."""
 
 from __future__ import annotations
 

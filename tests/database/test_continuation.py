@@ -14,8 +14,8 @@ from dialectic.core.documents.stitching import Chunk
 from dialectic.core.job import Job, JobStatus, derive_chunk_id, derive_contribution_id
 from dialectic.core.models.messages import FinishReason, Usage, UsageSource
 from dialectic.db.pool import Address, Connection
-from dialectic.db.tables import chunks, jobs, records
-from dialectic.db.tables.records import MARKDOWN, File
+from dialectic.db.tables import contributions, jobs
+from dialectic.db.tables.files import MARKDOWN, File, insert_files
 from dialectic.engine import Engine
 from dialectic.errors import LeaseLost
 from tests.database.job_table import AdminConnection, JobTable, forget_jobs, read_moves
@@ -53,7 +53,7 @@ async def save(job_table: JobTable, job: Job, turn: int) -> Chunk:
     """Save a turn as the pipeline does, and let the job go on."""
     said = build_said(job, turn)
     file = File(said.path, said.text.encode(), MARKDOWN)
-    new = chunks.NewChunk(
+    new = contributions.NewChunk(
         id=derive_chunk_id(job.id, turn=turn),
         contribution_id=derive_contribution_id(job.id),
         model_name="offline/skeptic",
@@ -63,8 +63,8 @@ async def save(job_table: JobTable, job: Job, turn: int) -> Chunk:
 
     async def work(connection: Connection) -> None:
         raw = File(said.raw_path, b"{}", "application/json")
-        await records.insert_files(connection, job.tenant_id, job_table.project_id, [file, raw])
-        await chunks.insert_chunk(connection, job, new)
+        await insert_files(connection, job.tenant_id, job_table.project_id, [file, raw])
+        await contributions.insert_chunk(connection, job, new)
         await jobs.go_on(connection, job)
 
     await job_table.transact(work)
@@ -73,7 +73,7 @@ async def save(job_table: JobTable, job: Job, turn: int) -> Chunk:
 
 async def read(job_table: JobTable, job_id: UUID) -> tuple[Chunk, ...]:
     found: tuple[Chunk, ...] = await job_table.transact(
-        lambda c: chunks.read_chunks(c, derive_contribution_id(job_id))
+        lambda c: contributions.read_chunks(c, derive_contribution_id(job_id))
     )
     return found
 

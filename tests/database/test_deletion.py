@@ -1,4 +1,4 @@
-"""A deleted project leaves nothing in storage, whoever dies and whatever the storage does."""
+"""A deleted project leaves nothing in storage, whatever process dies and whatever storage does."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import pytest
 
 from dialectic.app import projects, transfer
 from dialectic.app.transaction import Tenant, Transaction
-from dialectic.db.tables.records import MARKDOWN, File, insert_files
+from dialectic.db.tables.files import MARKDOWN, File, insert_files
 from dialectic.engine import Engine
 from dialectic.errors import Conflict, NotFound, StorageUnavailable
-from dialectic.publishing import deletion, publish
-from dialectic.storage.base import FileStore
+from dialectic.publishing import publish
+from dialectic.storage.file_store import FileStore
 from tests.database.job_table import AdminConnection, make_session, working
 from tests.database.running_worker import RunningSession, finish
 from tests.waiting import until
@@ -87,9 +87,7 @@ async def rewrite_prompt(session: RunningSession) -> str:
 async def test_a_worker_deletes_the_files_that_a_dead_process_left(session: RunningSession) -> None:
     assert await list_stored(session)
     await delete_rows(session)
-    assert await deletion.delete_left_behind(session.worker_engine) == 0, (
-        "its owner may be about it"
-    )
+    assert await publish.delete_left_behind(session.worker_engine) == 0, "its owner may be about it"
     assert await list_stored(session)
     await pass_time(session, publish.LEFT_BEHIND_AFTER)
 
@@ -101,9 +99,9 @@ async def test_a_worker_deletes_the_files_that_a_dead_process_left(session: Runn
     assert await list_stored(session) == []
 
 
-async def test_whoever_deletes_a_project_deletes_its_files_at_once(session: RunningSession) -> None:
+async def test_deleting_a_project_deletes_its_files_at_once(session: RunningSession) -> None:
     paths = await delete_rows(session)
-    await deletion.delete_files(session.engine, session.account.tenant_id, paths)
+    await publish.delete_files(session.engine, session.account.tenant_id, paths)
     assert (await list_stored(session), await session.rows("dialectic_discarded_files")) == ([], [])
 
 
@@ -122,7 +120,7 @@ async def test_archives_that_exports_left_go_with_their_project(session: Running
             session.engine, session.account, session.project_id, finished=finished
         )
     assert len(await list_stored(session)) == 3
-    await deletion.delete_files(
+    await publish.delete_files(
         session.engine, session.account.tenant_id, await delete_rows(session)
     )
     assert await list_stored(session) == []
@@ -148,7 +146,7 @@ class SlowStore:
 
     async def _delete_project(self) -> None:
         paths = await delete_rows(self.session)
-        await deletion.delete_files(self.session.engine, self.session.account.tenant_id, paths)
+        await publish.delete_files(self.session.engine, self.session.account.tenant_id, paths)
 
     async def read(self, key: str) -> bytes:
         return await self.inner.read(key)
@@ -177,7 +175,7 @@ async def test_of_many_files_only_those_are_written_late_whose_write_had_begun(
     late = {f"{tenant_id}/{file.path}" for file in files[: publish.AT_ONCE]}
     assert set(await list_stored(session)) <= late
     await pass_time(session, publish.AGAIN_AFTER)
-    await deletion.delete_left_behind(session.worker_engine)
+    await publish.delete_left_behind(session.worker_engine)
     assert (await list_stored(session), await session.rows("dialectic_discarded_files")) == ([], [])
 
 
@@ -186,11 +184,11 @@ async def test_a_file_that_is_still_being_written_is_deleted_once_more(
 ) -> None:
     path = await rewrite_prompt(session)
     paths = await delete_rows(session)
-    await deletion.delete_files(session.engine, session.account.tenant_id, paths)
+    await publish.delete_files(session.engine, session.account.tenant_id, paths)
     # Whoever had taken the bytes before they were deleted comes to his end.
     await session.engine.files.write(f"{session.account.tenant_id}/{path}", b"x")
     await pass_time(session, publish.AGAIN_AFTER)
-    assert await deletion.delete_left_behind(session.worker_engine) == 1
+    assert await publish.delete_left_behind(session.worker_engine) == 1
     assert (await list_stored(session), await session.rows("dialectic_discarded_files")) == ([], [])
 
 
@@ -198,20 +196,20 @@ async def test_a_file_that_storage_does_not_give_up_holds_up_no_other_and_goes_l
     session: RunningSession,
 ) -> None:
     engine, store = clinging(session, refuses="000.md", hangs_on="001.md")
-    names = [f"left/{n:03}.md" for n in range(2 * deletion.AT_ONCE + 1)]
+    names = [f"left/{n:03}.md" for n in range(2 * publish.DELETIONS_AT_ONCE + 1)]
     await session.admin.execute(
         "insert into dialectic_discarded_files (tenant_id, path) select $1, unnest($2::text[])",
         session.account.tenant_id,
         names,
     )
-    done = await deletion.delete_left_behind(engine, delete_timeout_s=0.1)
+    done = await publish.delete_left_behind(engine, delete_timeout_s=0.1)
     assert (done, len(store.tried)) == (len(names) - 2, len(names)), "each was tried once"
     assert [row["path"] for row in await session.rows("dialectic_discarded_files")] == names[:2]
     await pass_time(session, publish.AGAIN_AFTER)
-    assert await deletion.delete_left_behind(session.worker_engine) == 2
+    assert await publish.delete_left_behind(session.worker_engine) == 2
 
 
-async def test_a_folder_is_given_to_nobody_until_the_files_in_it_are_gone(
+async def test_a_folder_is_not_reused_until_the_files_in_it_are_gone(
     session: RunningSession,
 ) -> None:
     async def find_slug(project_id: UUID) -> str:
@@ -222,5 +220,5 @@ async def test_a_folder_is_given_to_nobody_until_the_files_in_it_are_gone(
     paths = await delete_rows(session)
     during = (await make_session(session.engine, session.account)).project_slug
     assert during != before
-    await deletion.delete_files(session.engine, session.account.tenant_id, paths)
+    await publish.delete_files(session.engine, session.account.tenant_id, paths)
     assert (await make_session(session.engine, session.account)).project_slug == before

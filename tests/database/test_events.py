@@ -1,4 +1,4 @@
-"""Whoever follows events misses none and is told none twice, however late they commit."""
+"""A follower of events misses none and gets none twice, however late they commit."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from dialectic.core.event import FROM_THE_START, State, format_id
+from dialectic.contract.events import FROM_THE_START, StateReset, format_id
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Connection, Database
 from dialectic.db.tables import notifications, records
 from dialectic.db.tables.records import Account
 from dialectic.errors import NotFound, TooManyStreams
+from dialectic.events.frames import EventFrame
 from dialectic.events.hub import Hub, open_hub
-from dialectic.events.stream import PAGE, Follower, Told
+from dialectic.events.stream import Follower
 from tests.database.connections import connected
 from tests.database.tenant_rows import Tenant, become, insert_tenant
+from tests.sample_events import News, get_word
 from tests.waiting import PATIENCE_S
 
 SESSION_TABLE = "dialectic_sessions"
@@ -36,11 +38,11 @@ class Reader:
     db: Database
     account: Account
     session_id: UUID | None = None
-    page: int = PAGE
+    page: int = notifications.PAGE
     words: list[str] = field(default_factory=list)
-    states: list[State] = field(default_factory=list)
+    states: list[tuple[int, StateReset]] = field(default_factory=list)
     seqs: list[int] = field(default_factory=list)
-    _told: AsyncGenerator[Told, None] = field(init=False)
+    _told: AsyncGenerator[list[EventFrame], None] = field(init=False)
 
     @contextlib.asynccontextmanager
     async def following(self, after: str | None = None) -> AsyncIterator[Reader]:
@@ -58,12 +60,14 @@ class Reader:
 
     async def hear(self) -> None:
         async with asyncio.timeout(PATIENCE_S):
-            part = await anext(self._told)
-        if isinstance(part, State):
-            self.states.append(part)
-            return
-        self.words += [event.body["data"]["word"] for event in part]
-        self.seqs += [event.seq for event in part]
+            frames = await anext(self._told)
+        for frame in frames:
+            event = frame.parse()
+            if isinstance(event, StateReset):
+                self.states.append((frame.seq, event))
+            else:
+                self.words.append(get_word(event.data))
+                self.seqs.append(event.id)
 
     async def hear_until(self, count: int) -> list[str]:
         while len(self.words) < count:
@@ -73,7 +77,7 @@ class Reader:
 
 @dataclass(slots=True)
 class TwoTenants:
-    """Two tenants of whom nobody has heard anything yet, and a hub."""
+    """Two tenants without any events yet, and a hub."""
 
     address: Address
     db: Database
@@ -116,7 +120,7 @@ class TwoTenants:
 
 
 async def announce(connection: Connection, word: str, session_id: UUID) -> None:
-    await records.record_event(connection, session_id, "news", {"word": word})
+    await records.record_event(connection, News(session_id=session_id, word=word))
 
 
 @pytest.fixture(scope="module")
@@ -228,10 +232,10 @@ async def test_an_id_that_makes_no_sense_is_answered_with_the_state(
 ) -> None:
     await two_tenants.tell("before")
     async with two_tenants.reader().following(given) as reader:
-        [state] = reader.states
-        assert (state.seq, state.reason) == (1, "unknown")
-        assert {session["id"] for session in state.sessions} == {
-            two_tenants.ours.row_id(SESSION_TABLE, n) for n in (1, 2)
+        [(seq, state)] = reader.states
+        assert (seq, state.reason) == (1, "unknown")
+        assert {session.id for session in state.sessions} == {
+            two_tenants.session(nth) for nth in (1, 2)
         }
         await two_tenants.tell("after")
         assert await reader.hear_until(1) == ["after"]
@@ -242,17 +246,17 @@ async def test_the_id_of_another_tenant_shows_nothing_of_theirs_and_skips_nothin
 ) -> None:
     await two_tenants.tell("ours")
     async with two_tenants.reader(two_tenants.theirs).following(two_tenants.after(1)) as reader:
-        [state] = reader.states
+        [(_, state)] = reader.states
         assert state.reason == "unknown"
-        ours = {two_tenants.ours.row_id(SESSION_TABLE, n) for n in (1, 2)}
-        assert not ours & {session["id"] for session in state.sessions}
+        ours = {two_tenants.session(nth) for nth in (1, 2)}
+        assert not ours & {session.id for session in state.sessions}
         assert reader.words == []
 
 
 async def test_an_id_from_the_future_is_not_known(two_tenants: TwoTenants) -> None:
     await two_tenants.tell("one")
     async with two_tenants.reader().following(two_tenants.after(2)) as reader:
-        assert [state.reason for state in reader.states] == ["unknown"]
+        assert [state.reason for _, state in reader.states] == ["unknown"]
 
 
 async def test_what_is_too_old_is_answered_with_the_state_and_the_rest_is_still_there(
@@ -263,14 +267,14 @@ async def test_what_is_too_old_is_answered_with_the_state_and_the_rest_is_still_
         assert await notifications.prune(db, kept_days=1, kept_max=1) == 2
         assert await notifications.prune(db, kept_days=1, kept_max=1) == 0
     async with two_tenants.reader().following(two_tenants.after(1)) as reader:
-        assert [(state.seq, state.reason) for state in reader.states] == [(3, "too_old")]
+        assert [(seq, state.reason) for seq, state in reader.states] == [(3, "too_old")]
     for after in (two_tenants.after(2), FROM_THE_START):
         async with two_tenants.reader().following(after) as reader:
             assert await reader.hear_until(1) == ["three"]
             assert reader.states == []
 
 
-async def test_old_events_go_even_if_nobody_ever_read_them_and_messages_stay_until_read(
+async def test_old_events_are_deleted_even_if_unread_and_messages_stay_until_read(
     two_tenants: TwoTenants, admin: asyncpg.Connection[asyncpg.Record]
 ) -> None:
     user_id = UUID(two_tenants.ours.row_id("users"))
@@ -290,10 +294,10 @@ async def test_old_events_go_even_if_nobody_ever_read_them_and_messages_stay_unt
     left = await admin.fetch("select data ->> 'word' as word from notifications order by seq")
     assert [row["word"] for row in left] == ["unread", "young"]
     async with two_tenants.reader().following(two_tenants.after(0)) as reader:
-        assert [state.reason for state in reader.states] == ["too_old"]
+        assert [state.reason for _, state in reader.states] == ["too_old"]
 
 
-async def test_a_flood_that_nobody_has_read_is_numbered_part_by_part(
+async def test_a_flood_of_unread_events_is_numbered_part_by_part(
     two_tenants: TwoTenants, admin: asyncpg.Connection[asyncpg.Record]
 ) -> None:
     # The server plans by what it knew before the flood: that every tenant has one event.
@@ -324,7 +328,7 @@ async def test_one_who_follows_a_session_hears_of_that_one_alone(two_tenants: Tw
         assert await reader.hear_until(1) == ["second session"]
 
 
-async def test_who_hears_nothing_is_moved_on_all_the_same(two_tenants: TwoTenants) -> None:
+async def test_a_follower_without_events_is_still_moved_on(two_tenants: TwoTenants) -> None:
     reader = two_tenants.reader(session_id=two_tenants.session(2))
     follower = Follower(
         hub=two_tenants.hub,
@@ -389,7 +393,9 @@ async def test_messages_are_listed_page_by_page_and_marked_as_read_by_their_pers
     await two_tenants.db.transact(two_tenants.ours.id, work)
 
 
-async def test_a_tenant_has_so_many_places_and_each_is_free_again(two_tenants: TwoTenants) -> None:
+async def test_a_tenant_has_a_number_of_places_and_each_is_free_again(
+    two_tenants: TwoTenants,
+) -> None:
     two_tenants.hub.streams_max = 2
     async with two_tenants.reader().following(), two_tenants.reader(two_tenants.theirs).following():
         async with two_tenants.reader().following():
@@ -436,7 +442,7 @@ async def test_a_hub_does_not_wait_for_a_server_that_has_frozen(
                 os.kill(pid, signal.SIGCONT)
 
 
-async def test_without_any_hint_events_are_told_all_the_same(
+async def test_without_any_hint_events_are_still_delivered(
     two_tenants: TwoTenants, admin: asyncpg.Connection[asyncpg.Record]
 ) -> None:
     async with two_tenants.reader().following() as reader:

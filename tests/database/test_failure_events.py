@@ -1,4 +1,4 @@
-"""Whoever follows a session learns why something failed, and before they learn that all is over."""
+"""A follower of a session learns why something failed, before it learns that all is over."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ async def test_a_worker_tells_of_every_failure_once(session: RunningSession) -> 
 # -- throttling ------------------------------------------------------------------------------------
 
 
-async def test_time_in_which_a_job_stood_still_is_no_time_of_being_throttled(
+async def test_time_in_which_a_job_was_paused_does_not_count_as_throttled(
     job_table: JobTable,
 ) -> None:
     job_id = await job_table.insert()
@@ -159,3 +159,15 @@ async def test_another_error_ends_a_spell_of_being_throttled(job_table: JobTable
     await job_table.advance(600)
     await job_table.retry(await job_table.take(job_id), delay_s=0.0, counts=True)
     assert (await job_table.take(job_id)).throttled_s == 0.0
+
+
+async def test_a_claimed_job_carries_its_token_and_the_codes_of_its_errors(
+    job_table: JobTable,
+) -> None:
+    job_id = await job_table.insert()
+    first = await job_table.take(job_id)
+    await job_table.retry(first, delay_s=0.0, counts=True)
+    again = await job_table.take(job_id)
+    assert (first.attempt, first.error_codes) == (1, ())
+    assert (again.attempt, again.error_codes) == (2, ("provider_transient",))
+    assert (again.key, again.retry_count) == ((job_table.account.tenant_id, job_id), 1)

@@ -211,7 +211,7 @@ async def meet_raw(job_table: JobTable, raw: dict[str, object]) -> dict[str, obj
     return kept
 
 
-async def test_what_the_provider_sent_with_an_error_is_kept_beside_it(job_table: JobTable) -> None:
+async def test_what_the_provider_sent_with_an_error_is_kept_with_it(job_table: JobTable) -> None:
     raw = {"status": 200, "body": "<html>Log in</html>", "headers": [["x", "y"], None, 1.5]}
     said = {"text": "Half a sentence"}  # no document, but paid for
     assert await meet_raw(job_table, raw) == raw | said
@@ -236,14 +236,14 @@ async def test_a_person_is_told_of_the_error_without_what_came_with_it(
 ) -> None:
     await meet_raw(job_table, {"body": "<html>"})
     (job,) = (
-        await Tenant(engine, job_table.account).run(sessions.load_overview, job_table.session_id)
+        await Tenant(engine, job_table.account).run(sessions.get_detail, job_table.session_id)
     ).jobs
-    assert [sorted(entry) for entry in job["error_details"]] == [
+    assert [sorted(entry.model_dump()) for entry in job.error_details] == [
         ["at", "attempt", "code", "message"]
     ]
 
 
-async def test_a_message_that_no_column_holds_ends_the_attempt_all_the_same(
+async def test_a_message_that_no_column_can_store_still_ends_the_attempt(
     job_table: JobTable,
 ) -> None:
     life = await Life.begin(job_table)
@@ -254,7 +254,7 @@ async def test_a_message_that_no_column_holds_ends_the_attempt_all_the_same(
 
 
 def lack(amount: int, kind: type[FundsError] = FundsError) -> FundsError:
-    """What is said of a call that may cost so much, when there was less."""
+    """The message for a call that may cost more than is available."""
     return kind("There is too little.", needed_credits=amount)
 
 
@@ -319,7 +319,7 @@ async def test_a_higher_budget_is_not_missed_by_a_job_that_begins_to_wait_for_it
         await desk.transact(tenant_id, allow)
         async with job_table.begin() as pausing:
             # It has looked into the purse and has not said yet that it waits.
-            await wallets.watch_purse(pausing, session_id, is_play=False)
+            await wallets.watch_funds(pausing, session_id, is_play=False)
             raising = asyncio.create_task(
                 desk.transact(
                     tenant_id,
@@ -331,7 +331,7 @@ async def test_a_higher_budget_is_not_missed_by_a_job_that_begins_to_wait_for_it
                 )
             )
             await until_someone_waits(admin)
-            await jobs.pause(pausing, job, code="insufficient_funds", message="Too little.")
+            await jobs.pause(pausing, job, jobs.AttemptError("insufficient_funds", "Too little."))
             await pausing.execute("commit")
         await raising
     assert await job_table.status(job.id) == "pending"

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import partial
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from dialectic.api.metrics import Metrics
+from dialectic.api.health import Metrics
 from dialectic.core.models.messages import (
     FinishReason,
     Message,
@@ -22,16 +21,15 @@ from dialectic.core.models.messages import (
     UsageSource,
 )
 from dialectic.core.models.model import ModelCard
-from dialectic.db.counters import CounterName, Counters
 from dialectic.db.pool import COLLISION_TRIES, Address
-from dialectic.db.tables import figures
+from dialectic.db.statistics import CounterName, Counters
 from dialectic.engine import Engine
 from dialectic.errors import DatabaseBusy, DatabaseUnreachable
 from dialectic.pipeline.call import call
-from dialectic.pipeline.reserve import reserve
+from dialectic.pipeline.reserve import Payment
 from dialectic.providers.base import OnText
 from dialectic.providers.catalog import Catalog
-from dialectic.providers.offline import CARDS
+from dialectic.providers.offline.provider import CARDS
 from tests.database.endpoint_fixture import Caller
 from tests.database.job_table import AdminConnection, JobTable, working
 from tests.database.running_worker import RunningSession, finish, refusing
@@ -114,7 +112,7 @@ async def test_what_could_not_be_told_is_told_the_next_time() -> None:
         raise DatabaseUnreachable("It is away.")
 
     with pytest.raises(DatabaseUnreachable):
-        await figures.flush_counters(refuse, counters)
+        await counters.flush(refuse)
     assert counters.take() == {CounterName.DEADLOCK: 2}
     assert counters.take() == {}
 
@@ -149,7 +147,7 @@ async def job_table(engine: Engine) -> AsyncIterator[JobTable]:
         ("stop", FinishReason.STOP, 0),
     ],
 )
-async def test_an_answer_that_ends_with_a_word_nobody_knows_is_counted(
+async def test_an_answer_that_ends_with_an_unknown_word_is_counted(
     job_table: JobTable, word: str | None, reason: FinishReason, count: int
 ) -> None:
     card = replace(
@@ -163,8 +161,7 @@ async def test_an_answer_that_ends_with_a_word_nobody_knows_is_counted(
     (job, *_) = (await Caller.open(job_table, jobs=1)).jobs
     request = Request(card.name, "Be brief.", (Message(Role.USER, "Why?"),), 100)
     wallet_id, key = job_table.account.wallet_id, str(uuid4())
-    set_aside = partial(reserve, engine, job, card, request, wallet_id=wallet_id, key=key)
-    await call(engine, job, card, request, set_aside)
+    await call(engine, job, card, request, Payment(wallet_id, key))
     assert engine.counters.take().get(CounterName.FINISH_REASON_UNKNOWN, 0) == count
 
 

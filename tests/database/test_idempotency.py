@@ -162,7 +162,7 @@ async def test_a_commit_whose_answer_was_lost_is_not_done_again(
     assert await count_effects(db, caller) == 1
 
 
-async def test_whoever_waits_too_long_for_an_equal_request_is_told_that_it_is_in_progress(
+async def test_a_duplicate_that_waits_too_long_is_told_that_it_is_in_progress(
     address: Address, db: Database, admin: asyncpg.Connection[asyncpg.Record], caller: Caller
 ) -> None:
     patience = "alter function claim_key set lock_timeout = '{}'"
@@ -217,10 +217,10 @@ async def test_long_work_is_done_once_for_all_who_ask_in_one_process_and_in_othe
     assert await count_effects(db, caller) == 1
 
 
-async def test_work_goes_on_when_whoever_asked_has_gone_and_its_answer_is_there(
+async def test_work_continues_when_its_client_has_left_and_its_answer_is_there(
     db: Database, caller: Caller
 ) -> None:
-    undertakings = LongRequests(db)
+    long_requests = LongRequests(db)
     begun, may_end = asyncio.Event(), asyncio.Event()
 
     async def work(effect_id: UUID) -> StoredResponse:
@@ -228,13 +228,13 @@ async def test_work_goes_on_when_whoever_asked_has_gone_and_its_answer_is_there(
         await may_end.wait()
         return await make_domain_of(db, caller, effect_id)
 
-    asking = asyncio.create_task(undertakings.run(caller, KEY, REQUEST, work))
+    asking = asyncio.create_task(long_requests.run(caller, KEY, REQUEST, work))
     await begun.wait()
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
     may_end.set()
-    answer = await undertakings.run(caller, KEY, REQUEST, work)
+    answer = await long_requests.run(caller, KEY, REQUEST, work)
     assert answer.status == 200
     assert await count_effects(db, caller) == 1
 
@@ -302,14 +302,14 @@ async def test_long_work_whose_claim_is_lost_is_broken_off(db: Database, caller:
 
 
 async def test_long_work_that_fails_gives_its_key_free(db: Database, caller: Caller) -> None:
-    undertakings = LongRequests(db)
+    long_requests = LongRequests(db)
 
     async def fail(effect_id: UUID) -> StoredResponse:
         raise Conflict
 
     with pytest.raises(Conflict):
-        await undertakings.run(caller, KEY, REQUEST, fail)
-    answer = await undertakings.run(
+        await long_requests.run(caller, KEY, REQUEST, fail)
+    answer = await long_requests.run(
         caller, KEY, OTHER_REQUEST, lambda effect_id: make_domain_of(db, caller, effect_id)
     )
     assert answer.status == 200
@@ -318,7 +318,7 @@ async def test_long_work_that_fails_gives_its_key_free(db: Database, caller: Cal
 async def test_what_is_under_way_at_the_end_is_waited_for_and_then_left_to_others(
     db: Database, caller: Caller
 ) -> None:
-    undertakings = LongRequests(db)
+    long_requests = LongRequests(db)
     begun, may_end = asyncio.Event(), asyncio.Event()
 
     async def work(effect_id: UUID) -> StoredResponse:
@@ -326,17 +326,17 @@ async def test_what_is_under_way_at_the_end_is_waited_for_and_then_left_to_other
         await may_end.wait()
         return StoredResponse(200, b"")
 
-    asking = asyncio.create_task(undertakings.run(caller, KEY, REQUEST, work))
+    asking = asyncio.create_task(long_requests.run(caller, KEY, REQUEST, work))
     await begun.wait()
     may_end.set()
-    await undertakings.close(10.0)
+    await long_requests.close(10.0)
     assert (await asking).status == 200
 
     may_end.clear()
     begun.clear()
-    leaving = asyncio.create_task(undertakings.run(caller, "another", REQUEST, work))
+    leaving = asyncio.create_task(long_requests.run(caller, "another", REQUEST, work))
     await begun.wait()
-    await undertakings.close(0.0)
+    await long_requests.close(0.0)
     with pytest.raises(asyncio.CancelledError):
         await leaving
 

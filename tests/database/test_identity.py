@@ -1,4 +1,4 @@
-"""A database and its store know each other from the first start on, whoever dies or is late."""
+"""A database and its storage know each other from the first start on, whatever dies or is late."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 
 from dialectic.engine import Engine
 from dialectic.errors import StorageMismatch, StorageUnavailable
-from dialectic.storage.base import FileStore, require_identity
-from dialectic.storage.local import DiskStore
+from dialectic.storage.disk import DiskStore
+from dialectic.storage.file_store import FileStore, require_identity
 from tests.database.job_table import AdminConnection
 from tests.problems import refusing
 

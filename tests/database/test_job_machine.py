@@ -28,6 +28,7 @@ from hypothesis.stateful import (
 from dialectic.app import sessions
 from dialectic.app.transaction import Tenant, Transaction
 from dialectic.core.job import Job, JobStatus
+from dialectic.core.session_state import Phase, show_status
 from dialectic.db.pool import WORKER_ROLE, Address, Connection, Database, read_rule
 from dialectic.db.tables import jobs
 from dialectic.engine import Engine
@@ -61,7 +62,7 @@ async def complete(connection: Connection, job: Job) -> None:
 
 
 async def fail(connection: Connection, job: Job) -> None:
-    await jobs.fail(connection, job, code="provider_auth", message="It cannot be done.")
+    await jobs.fail(connection, job, jobs.AttemptError("provider_auth", "It cannot be done."))
 
 
 async def end_together(
@@ -156,7 +157,7 @@ async def test_each_claim_has_a_new_token(job_table: JobTable) -> None:
     assert tokens == [1, 2, 3, 4]
 
 
-async def test_a_job_that_is_held_is_not_to_be_had(job_table: JobTable) -> None:
+async def test_a_job_that_is_held_cannot_be_claimed(job_table: JobTable) -> None:
     job_id = await job_table.insert()
     await job_table.take(job_id, worker="first")
     assert await job_table.claim(job_id, worker="second") is None
@@ -179,7 +180,7 @@ async def test_of_many_that_claim_at_once_one_gets_the_job(job_table: JobTable) 
             assert [job.attempt for job in found if job is not None] == [1]
 
 
-async def test_a_claim_of_several_returns_those_that_are_to_be_had(job_table: JobTable) -> None:
+async def test_a_claim_of_several_jobs_returns_those_that_are_free(job_table: JobTable) -> None:
     free, held, later = [await job_table.insert() for _ in range(3)]
     await job_table.take(held)
     await job_table.retry(await job_table.take(later))
@@ -187,7 +188,7 @@ async def test_a_claim_of_several_returns_those_that_are_to_be_had(job_table: Jo
     assert [job_id for _, job_id in claimed] == [free]
 
 
-async def test_a_job_is_not_to_be_had_before_its_time(job_table: JobTable) -> None:
+async def test_a_job_cannot_be_claimed_before_its_time(job_table: JobTable) -> None:
     job_id = await job_table.insert()
     await job_table.retry(await job_table.take(job_id), delay_s=10.0)
     await job_table.advance(9.9)
@@ -277,14 +278,13 @@ async def test_a_job_that_takes_down_worker_after_worker_is_given_up(job_table: 
     assert row["lost_count"] == LOST_MAX + 1
 
 
+BUSY = jobs.AttemptError("provider_transient", "Busy.")
 ENDS: dict[str, End] = {
     "complete": complete,
     "fail": fail,
-    "fail after all retries": partial(
-        jobs.fail, code="provider_transient", message="Busy.", retries_used_up=True
-    ),
-    "retry": partial(jobs.retry, code="x", message="Busy.", delay_s=0.0, counts=True),
-    "pause": partial(jobs.pause, code="insufficient_funds", message="No money."),
+    "fail after all retries": partial(jobs.fail, error=BUSY, retries_used_up=True),
+    "retry": partial(jobs.retry, error=BUSY, delay_s=0.0, counts=True),
+    "pause": partial(jobs.pause, error=jobs.AttemptError("insufficient_funds", "No money.")),
     "release": jobs.release,
     "wait for children": partial(jobs.wait, wait=jobs.Wait(total_steps=1)),
     "hold the lease": jobs.hold_lease,
@@ -526,7 +526,9 @@ async def test_a_child_that_is_cancelled_counts_as_lost(job_table: JobTable) -> 
     assert await job_table.status(parent.id) == JobStatus.FAILED
 
 
-async def test_a_parent_that_waits_for_nobody_fails_with_the_reason(job_table: JobTable) -> None:
+async def test_a_parent_that_waits_without_children_fails_with_the_reason(
+    job_table: JobTable,
+) -> None:
     parent = await job_table.take(await job_table.insert())
     await job_table.transact(lambda c: jobs.wait(c, parent, jobs.Wait(total_steps=2)))
     row = await job_table.look(parent.id)
@@ -848,7 +850,7 @@ async def test_a_sweep_takes_no_more_than_its_limit_and_the_next_takes_the_rest(
 
 
 @pytest.mark.parametrize("jump_s", [3600.0, -3600.0])
-async def test_a_jump_of_the_clock_rescues_nobody_who_is_alive(
+async def test_a_jump_of_the_clock_takes_no_job_from_a_live_worker(
     job_table: JobTable, jump_s: float
 ) -> None:
     held = await job_table.take_all(await job_table.insert_all([{}] * 10))
@@ -864,7 +866,7 @@ async def test_a_jump_of_the_clock_rescues_nobody_who_is_alive(
     assert len(await job_table.messages()) == 10
 
 
-async def test_a_suspicion_from_the_future_is_counted_anew(job_table: JobTable) -> None:
+async def test_a_suspicion_from_the_future_is_counted_again(job_table: JobTable) -> None:
     job = await job_table.take(await job_table.insert())
     await job_table.advance(3600)
     await job_table.sweep()
@@ -878,11 +880,11 @@ async def test_a_suspicion_from_the_future_is_counted_anew(job_table: JobTable) 
 # -- sessions -------------------------------------------------------------------------------------
 
 
-async def session_row(job_table: JobTable) -> asyncpg.Record:
+async def session_row(job_table: JobTable) -> dict[str, Any]:
     rows = await job_table.fetch(
         "select * from dialectic_sessions where id = $1", job_table.session_id
     )
-    return rows[0]
+    return show_status(rows[0])
 
 
 async def test_a_paused_session_starts_nothing_and_what_runs_finishes(
@@ -933,7 +935,7 @@ async def test_pausing_and_resuming_keep_the_sessions_status(
 ) -> None:
     await Tenant(engine, job_table.account).run(sessions.pause, job_table.session_id)
     row = await session_row(job_table)
-    assert (row["status"], row["status_before_pause"]) == ("paused", f"pending_{STAGE}")
+    assert (row["status"], row["phase_before_pause"]) == ("paused", Phase.PENDING)
     assert not await Tenant(engine, job_table.account).run(sessions.pause, job_table.session_id), (
         "already"
     )
@@ -942,7 +944,7 @@ async def test_pausing_and_resuming_keep_the_sessions_status(
     await Tenant(engine, job_table.account).run(sessions.resume, job_table.session_id)
     await Tenant(engine, job_table.account).run(sessions.resume, job_table.session_id)
     row = await session_row(job_table)
-    assert (row["status"], row["status_before_pause"]) == (f"pending_{STAGE}", None)
+    assert (row["status"], row["phase_before_pause"]) == (f"pending_{STAGE}", None)
 
 
 async def test_a_cancelled_session_ends_everything_and_takes_what_runs_from_its_worker(
@@ -1128,7 +1130,7 @@ async def test_thousands_of_jobs_end_together_in_a_moment(
             tx = Transaction(engine, job_table.account, connection)
             await sessions.cancel(tx, job_table.session_id)
         else:
-            await jobs.fail(connection, failing, code="provider_auth", message="No.")
+            await jobs.fail(connection, failing, jobs.AttemptError("provider_auth", "No."))
 
     db = engine.db if way == "cancelled by a person" else job_table.db
     await db.transact(job_table.account.tenant_id, end)
@@ -1151,11 +1153,10 @@ async def test_a_stage_that_ends_while_its_session_is_paused_is_complete_when_it
     await Tenant(engine, job_table.account).run(sessions.pause, job_table.session_id)
     await job_table.complete(job, finished_units=1)
     row = await session_row(job_table)
-    complete = f"{STAGE}_generation_complete"
-    assert (row["status"], row["status_before_pause"]) == ("paused", complete)
+    assert (row["status"], row["phase_before_pause"]) == ("paused", Phase.STAGE_COMPLETE)
     await Tenant(engine, job_table.account).run(sessions.resume, job_table.session_id)
     row = await session_row(job_table)
-    assert (row["status"], row["status_before_pause"]) == (complete, None)
+    assert (row["status"], row["phase_before_pause"]) == (f"{STAGE}_generation_complete", None)
 
 
 # -- stories nobody thought of --------------------------------------------------------------------
@@ -1300,7 +1301,7 @@ class JobStateMachine(RuleBasedStateMachine):
         assert self.run(self.machine.fetch(UNSENT))[0][0] == 0, "a job is due and has no message"
 
     @invariant()
-    def nobody_sleeps_who_should_be_awake(self) -> None:
+    def no_job_sleeps_that_should_be_awake(self) -> None:
         (row,) = self.run(self.admin.fetch(BROKEN))
         assert dict(row) == {"parents_asleep": 0, "waiters_asleep": 0, "children_forgotten": 0}
 

@@ -1,4 +1,4 @@
-"""Which moves a job can make, and what follows from each: the database decides, whoever writes."""
+"""Which moves a job can make, and what follows from each: the database decides."""
 
 from __future__ import annotations
 
@@ -282,7 +282,7 @@ async def test_a_job_that_runs_again_loses_its_end_time(
     assert len(row["error_details"]) == 1
 
 
-async def test_a_worker_cannot_delete_a_job_and_nobody_rewrites_the_table_of_moves(
+async def test_a_worker_cannot_delete_a_job_and_no_role_rewrites_the_table_of_moves(
     job_table: JobTable, engine: Engine
 ) -> None:
     await job_table.insert()
@@ -307,7 +307,7 @@ async def test_steps_stay_within_the_recipe(job_table: JobTable) -> None:
         await job_table.fetch("update dialectic_generation_jobs set current_step = 3")
 
 
-async def test_nobody_is_their_own_parent(job_table: JobTable) -> None:
+async def test_no_job_is_its_own_parent(job_table: JobTable) -> None:
     job_id = uuid4()
     with violated("nobody_is_their_own_parent"):
         await job_table.insert(id=job_id, parent_job_id=job_id)

@@ -1,4 +1,4 @@
-"""Jobs of one endpoint do not stand in the way of another's, although one queue carries all."""
+"""Jobs of one endpoint do not block those of another, although one queue carries all."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ async def test_jobs_that_wait_for_a_text_of_another_leave_their_endpoint_all_its
 # -- messages of other versions --------------------------------------------------------------------
 
 
-async def test_a_message_without_a_lane_of_its_own_is_taken_all_the_same(
+async def test_a_message_without_a_lane_of_its_own_is_still_taken(
     session: RunningSession,
 ) -> None:
     (job_id,) = await session.insert(payload=Call(model_name="unknown/model"))

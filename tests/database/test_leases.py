@@ -162,7 +162,7 @@ async def test_a_worker_that_claims_its_own_lost_job_lets_go_of_the_old_attempt_
 # -- losses ----------------------------------------------------------------------------------------
 
 
-async def test_a_lost_worker_is_booked_by_the_claim_and_by_nobody_who_passes_by(
+async def test_a_lost_worker_is_booked_by_the_claim_alone(
     session: RunningSession,
 ) -> None:
     lost, other = await session.insert(2)
@@ -199,10 +199,10 @@ async def test_a_lost_worker_is_booked_by_the_claim_and_by_nobody_who_passes_by(
     assert (row["attempt_count"], row["lost_count"], len(row["errors"])) == (2, 1, 1)
 
 
-async def test_what_is_turned_away_waits_for_nobody_and_holds_up_no_claim(
+async def test_a_job_that_is_turned_away_waits_for_no_lock_and_delays_no_claim(
     session: RunningSession,
 ) -> None:
-    """A child whose parent has ended, and is locked: nobody has to be told of the child's end."""
+    """A child whose parent has ended, and is locked: the child's end wakes no job."""
     parent, good = await session.insert(2)
     (child,) = await session.insert(parent_job_id=parent, step_number=1)
     await session.admin.execute("alter table dialectic_generation_jobs disable trigger jobs_moved")
@@ -230,9 +230,9 @@ async def test_an_abandoned_job_of_a_session_that_stands_still_books_its_loss_on
     async with JobTable.open(engine) as job_table:
         job = await job_table.take(await job_table.insert())
         await job_table.lose_lease(job)
-        before_pause = "thesis" if status == "paused" else None
+        before_pause = "pending" if status == "paused" else None
         await job_table.fetch(
-            "update dialectic_sessions set status = $1, status_before_pause = $2",
+            "update dialectic_sessions set phase = $1, phase_before_pause = $2",
             status,
             before_pause,
         )

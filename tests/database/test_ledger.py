@@ -73,7 +73,7 @@ async def test_a_paid_call_without_a_balance_is_refused_with_the_command_that_he
 async def test_a_hold_made_in_one_round_trip_leaves_no_tenant_behind(engine: Engine) -> None:
     async with AccountWallet.open(engine, amount=1000, size=1) as wallet:
         hold = await holds.reserve_for(wallet.db, wallet.account.tenant_id, wallet.build(100))
-        purse = await wallets.load_purse(
+        purse = await wallets.load_funds(
             wallet.db, wallet.account.tenant_id, wallet.wallet_id, uuid4(), is_play=False
         )
         assert purse.available_credits == 900
@@ -93,7 +93,7 @@ async def test_play_calls_never_touch_real_money(wallet: AccountWallet) -> None:
     assert await wallet.transfers() == [("top_up", 1000, 1000)]
 
 
-async def test_an_organisation_has_one_wallet_beside_those_of_its_members(
+async def test_an_organisation_has_one_wallet_in_addition_to_those_of_its_members(
     wallet: AccountWallet,
 ) -> None:
     first = await wallet.ask(lambda c: wallets.open_wallet(c, None))
@@ -172,7 +172,7 @@ async def test_what_is_doubted_costs_no_more_than_was_held(wallet: AccountWallet
 
 
 async def test_the_prices_of_the_hold_count_whatever_they_are_later(wallet: AccountWallet) -> None:
-    """A third of a credit for each token: seven of them and two dearer ones are rounded up once."""
+    """A third of a credit per token: seven of them and two at another price are rounded up once."""
     rates = Rates(Decimal("0.3333333333"), Decimal("1.2345678901"))
     new = wallet.build(100, rates=rates, output_cap_tokens=10)
     hold = await wallet.transact(lambda c: holds.reserve(c, new))
@@ -232,7 +232,7 @@ async def test_a_hold_is_resolved_one_way_and_the_others_are_told(
     assert await wallet.figures() == before
 
 
-async def test_a_hold_that_nobody_made_cannot_be_settled(wallet: AccountWallet) -> None:
+async def test_a_hold_that_does_not_exist_cannot_be_settled(wallet: AccountWallet) -> None:
     acts = (holds.void, holds.lose, holds.load_hold)
     for act in acts:
         with refusing(NotFound, "nothing", reason="hold_exists"):
@@ -348,7 +348,7 @@ async def test_a_budget_holds_for_a_wallet_that_only_counts_and_for_play_money(
 
 @pytest.mark.parametrize("is_unlimited", [False, True])
 @pytest.mark.parametrize("budget", [None, 400, 5000])
-async def test_money_is_held_at_once_exactly_if_nobody_has_to_be_asked(
+async def test_money_is_reserved_at_once_exactly_if_no_approval_is_needed(
     engine: Engine, wallet: AccountWallet, budget: int | None, is_unlimited: bool
 ) -> None:
     session_id = await open_session(engine, wallet, budget=budget)
@@ -358,7 +358,7 @@ async def test_money_is_held_at_once_exactly_if_nobody_has_to_be_asked(
     await wallet.settle(await wallet.reserve(50, session_id=session_id), used(50))
     in_flight = await wallet.reserve(150, session_id=session_id)
     tenant_id, fraction = wallet.account.tenant_id, Decimal("0.2")
-    purse = await wallets.load_purse(
+    purse = await wallets.load_funds(
         wallet.db, tenant_id, wallet.wallet_id, session_id, is_play=False
     )
     held = []
@@ -397,12 +397,12 @@ async def test_a_budget_is_raised_and_lowered_down_to_what_is_spent(
         await wallet.ask(lambda c: wallets.set_budget(c, uuid4(), 1))
 
 
-async def test_a_purse_tells_what_may_be_spent(engine: Engine, wallet: AccountWallet) -> None:
+async def test_funds_say_what_may_be_spent(engine: Engine, wallet: AccountWallet) -> None:
     session_id = await open_session(engine, wallet, budget=500)
     hold = await wallet.reserve(200, session_id=session_id)
 
     async def look(*, is_play: bool) -> tuple[int | None, ...]:
-        purse = await wallets.load_purse(
+        purse = await wallets.load_funds(
             wallet.db, wallet.account.tenant_id, wallet.wallet_id, session_id, is_play=is_play
         )
         return purse.available_credits, purse.budget_credits, purse.budget_left_credits
@@ -455,7 +455,7 @@ async def test_the_same_hold_asked_for_by_many_at_once_is_held_once(engine: Engi
         assert await wallet.figures() == (970, 0)
 
 
-async def test_whoever_freezes_before_its_commit_keeps_no_one_from_the_wallet(
+async def test_a_process_that_freezes_before_its_commit_does_not_block_the_wallet(
     engine: Engine,
 ) -> None:
     async with AccountWallet.open(engine, amount=1000, size=2) as wallet:
@@ -474,7 +474,7 @@ async def test_whoever_freezes_before_its_commit_keeps_no_one_from_the_wallet(
         assert await wallet.breaches() == []
 
 
-async def test_what_a_transaction_has_freed_counts_for_whoever_looks_into_the_purse_in_it(
+async def test_money_that_a_transaction_has_freed_is_seen_by_a_check_of_funds_in_it(
     engine: Engine, wallet: AccountWallet
 ) -> None:
     session_id = await open_session(engine, wallet, budget=500)
@@ -482,7 +482,7 @@ async def test_what_a_transaction_has_freed_counts_for_whoever_looks_into_the_pu
 
     async def resolve(connection: Connection) -> tuple[int | None, int | None]:
         await holds.settle(connection, hold.key, used(50), uuid4())
-        purse = await wallets.watch_purse(connection, session_id, is_play=False)
+        purse = await wallets.watch_funds(connection, session_id, is_play=False)
         return purse.available_credits, purse.budget_left_credits
 
     assert await wallet.transact(resolve) == (950, 450)

@@ -1,4 +1,4 @@
-"""Whoever writes: nobody but the ledger's functions moves money, and what is wrong is found."""
+"""Only the ledger's functions move money, and errors are found."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ RAW = {
 
 @every_role
 @pytest.mark.parametrize("deed", RAW)
-async def test_nobody_who_logs_in_can(
+async def test_no_login_role_can(
     wallet: AccountWallet, address: Address, role: str, deed: str
 ) -> None:
     await wallet.reserve(100)
@@ -113,18 +113,18 @@ async def test_a_worker_can_make_no_money(wallet: AccountWallet, address: Addres
         ("fund_wallet($1, false, 'usage', 5, 'k', null, null)", "a_transfer_has_its_accounts"),
         ("fund_wallet($1, false, 'loot', 5, 'k', null, null)", "a_transfer_has_its_accounts"),
         (
-            "reserve_funds('k', $1, false, 'call', 'a/1', null, null, null, null, -1, 0, 0, 0, 0,"
-            " null)",
+            "reserve_funds(null, null, 'k', $1, false, 'call', 'a/1', null, null, null, null,"
+            " -1, 0, 0, 0, 0)",
             "credits_check",
         ),
         (
-            "reserve_funds('k', $1, false, 'call', 'a/1', null, null, null, null, 9, 1, 1, 5, 5,"
-            " null)",
+            "reserve_funds(null, null, 'k', $1, false, 'call', 'a/1', null, null, null, null,"
+            " 9, 1, 1, 5, 5)",
             "a_hold_covers_what_it_allows",
         ),
         (
-            "reserve_funds('k', $1, false, 'fun', 'a/1', null, null, null, null, 9, 1, 1, 4, 5,"
-            " null)",
+            "reserve_funds(null, null, 'k', $1, false, 'fun', 'a/1', null, null, null, null,"
+            " 9, 1, 1, 4, 5)",
             "hold_purpose_check",
         ),
     ],

@@ -7,7 +7,15 @@ from uuid import uuid4
 
 import pytest
 
-from dialectic.db.pool import APP_ROLE, Address, Connection, Database
+from dialectic.db.pool import (
+    APP_ROLE,
+    LOOP_LAG_S,
+    Address,
+    Connection,
+    Database,
+    connect,
+    given_up_in_time,
+)
 from dialectic.worker.maintenance import repeat
 from tests.waiting import PATIENCE_S
 
@@ -69,3 +77,40 @@ async def test_what_is_done_at_an_interval_goes_on_over_another_line_if_one_is_s
         repeating.cancel()
     assert asked[0] is not asked[1]
     assert asked[0].is_closed()
+
+
+async def test_a_server_that_is_given_up_between_two_steps_of_a_statement_is_a_lost_connection(
+    address: Address,
+) -> None:
+    outcomes = set()
+    for step in range(40):
+        connection = await connect(address, APP_ROLE)
+        try:
+            with given_up_in_time(connection, step * 0.0001):
+                for number in range(50):
+                    await connection.fetchval(f"select {number} + $1::int", 1)
+        except ConnectionError:
+            outcomes.add("lost")
+        else:
+            outcomes.add("answered")
+        finally:
+            connection.terminate()
+    assert "lost" in outcomes
+
+
+async def test_the_time_that_a_process_loses_itself_is_not_held_against_the_server(
+    address: Address,
+) -> None:
+    connection = await connect(address, APP_ROLE)
+    clock = asyncio.get_running_loop().time
+    try:
+        with given_up_in_time(connection, 0.1):
+            starved_until_s = clock() + 0.2 + LOOP_LAG_S
+            while clock() < starved_until_s:  # no other task runs
+                pass
+            await asyncio.sleep(0)
+            assert await connection.fetchval("select 1") == 1
+        with pytest.raises(ConnectionError), given_up_in_time(connection, 0.1):
+            await connection.fetchval(SILENCE)
+    finally:
+        connection.terminate()

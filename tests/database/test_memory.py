@@ -16,10 +16,10 @@ from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Connection, Databa
 from dialectic.db.tables import memory
 from dialectic.db.tables.memory import Match, NewPiece, NewSource, Question, Scope
 from dialectic.postgres import embedded
-from dialectic.retrieval.base import Embedded, Embedder
+from dialectic.retrieval.built_in import StaticEmbedder
+from dialectic.retrieval.embedders import Embedded, Embedder
 from dialectic.retrieval.index import Indexed, Source, hash_source, index, prepare
 from dialectic.retrieval.search import Angle, build_queries, find
-from dialectic.retrieval.static_embedder import StaticEmbedder
 from tests.database.tenant_rows import Tenant, create_database, insert_tenant
 from tests.problems import violated
 
@@ -57,9 +57,6 @@ class PlainEmbedder:
         numbers = range(1, self.dimensions)
         rows = np.asarray([[len(text), *numbers] for text in texts], dtype=np.float32)
         return Embedded(rows / np.linalg.norm(rows, axis=1, keepdims=True), 0)
-
-    async def close(self) -> None:
-        """Nothing is open."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +166,7 @@ async def test_a_changed_text_takes_the_place_of_the_old_one(place: Place) -> No
     assert await place.count("dialectic_memory_words where lexeme = 'villag'") == 0
 
 
-async def test_another_embedder_reads_all_anew_and_nothing_is_mixed(place: Place) -> None:
+async def test_another_embedder_reads_all_again_and_nothing_is_mixed(place: Place) -> None:
     await place.put(StaticEmbedder(), source(HALL))
     other = CountingEmbedder("test/other")
     assert (await place.put(other, source(TAX))).texts == 1
@@ -181,7 +178,7 @@ async def test_another_embedder_reads_all_anew_and_nothing_is_mixed(place: Place
     assert len(await place.search(plain, OUR_PROJECT, "village hall")) == 1
 
 
-async def test_an_embedder_whose_vectors_come_to_have_another_size_reads_all_anew(
+async def test_an_embedder_whose_vectors_change_their_size_reads_all_again(
     place: Place,
 ) -> None:
     assert (await place.put(PlainEmbedder(4), source(HALL))).texts == 1

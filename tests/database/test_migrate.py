@@ -131,7 +131,7 @@ async def test_migrations_that_meet_apply_everything_once_and_all_succeed(fresh:
 async def test_a_migration_that_fails_half_way_is_completed_by_the_next_run(
     fresh: Address,
 ) -> None:
-    """A table that stands in the way of a migration, after its first tables were made."""
+    """A table that blocks a migration, after its first tables were made."""
     obstacle = (
         "create schema dialectic authorization dialectic_owner",
         "set role dialectic_owner",
@@ -262,7 +262,7 @@ async def test_roles_can_be_made_again(fresh: Address) -> None:
 
 @pytest.fixture(scope="module")
 def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[embedded.Server]:
-    """A server that has never heard of us, with an operator who is no superuser, and a guest."""
+    """A server without our schema, with an operator who is not a superuser, and a guest."""
     with embedded.join_server(tmp_path_factory.mktemp("elsewhere")) as server:
         asyncio.run(
             run_as_superuser(

@@ -1,4 +1,4 @@
-"""News is numbered when it is first read, so that whoever has seen number k never misses one."""
+"""Events are numbered when they are first read, so that a reader of number k never misses one."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Connection, Database, connect
 from dialectic.db.tables import notifications, records
 from tests.database.tenant_rows import Tenant, become, insert_tenant
+from tests.sample_events import News, get_word
 from tests.waiting import until_someone_waits
 
 OURS, THEIRS = Tenant("ours"), Tenant("theirs")
@@ -21,7 +22,7 @@ OUR_SESSION, OTHER_SESSION = (UUID(OURS.row_id("dialectic_sessions", n)) for n i
 
 @pytest.fixture
 async def quiet(address: Address, admin: asyncpg.Connection[asyncpg.Record]) -> Address:
-    """Two tenants of whom nobody has heard anything yet."""
+    """Two tenants without any events yet."""
     for tenant in (OURS, THEIRS):
         await insert_tenant(admin, tenant)
     await admin.execute("delete from notifications")
@@ -47,7 +48,7 @@ async def begin(quiet: Address) -> AsyncIterator[Open]:
 
 
 async def tell(connection: Connection, word: str, session_id: UUID = OUR_SESSION) -> None:
-    await records.record_event(connection, session_id, "news", {"word": word})
+    await records.record_event(connection, News(session_id=session_id, word=word))
 
 
 async def read(
@@ -67,7 +68,7 @@ async def read_here(
     page = await notifications.read_events(
         connection, after_seq=after, session_id=session_id, limit=limit
     )
-    return [(row["seq"], row["data"]["word"]) for row in page.rows]
+    return [(event.seq, get_word(event.data)) for event in page.events]
 
 
 async def test_news_that_commits_late_is_never_skipped(quiet: Address, begin: Open) -> None:
@@ -129,7 +130,7 @@ async def test_two_readers_at_once_never_number_twice(quiet: Address, begin: Ope
     assert await waiting == expected
 
 
-async def test_a_number_once_given_is_not_given_anew_by_a_reader_who_saw_more(
+async def test_a_number_once_given_is_not_given_again_by_a_reader_who_saw_more(
     quiet: Address, begin: Open
 ) -> None:
     slow, quick = await begin(WORKER_ROLE), await begin(WORKER_ROLE)

@@ -14,7 +14,7 @@ import pytest
 from dialectic.app import sessions
 from dialectic.app.projects import create_session
 from dialectic.app.transaction import Tenant, Transaction
-from dialectic.core.run_request import RunRequest
+from dialectic.contract.sessions import RunRequest
 from dialectic.db.pool import Connection, Database
 from dialectic.db.tables.records import Account
 from dialectic.engine import Engine
@@ -69,9 +69,9 @@ async def test_a_lost_answer_is_not_taken_for_a_refusal(
     tenant = Tenant(replace(engine, db=forgetful), account)
     assert not await tenant.run(steer, session_id), "done already"
     assert forgetful.answers_lost == 1
-    assert (await Tenant(engine, account).run(sessions.load_overview, session_id)).session[
-        "status"
-    ] == status
+    assert (
+        await Tenant(engine, account).run(sessions.get_detail, session_id)
+    ).session.status == status
     told = await admin.fetchval(
         "select count(*) from notifications where type = $1", f"session_{status}"
     )
@@ -100,6 +100,6 @@ async def test_a_new_budget_does_not_stop_the_worker_who_ends_a_stage(
             session_id,
         )
     await resuming
-    assert (await Tenant(engine, account).run(sessions.load_overview, session_id)).session[
-        "status"
-    ] != "paused"
+    assert (
+        await Tenant(engine, account).run(sessions.get_detail, session_id)
+    ).session.status != "paused"

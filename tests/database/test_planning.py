@@ -1,4 +1,4 @@
-"""Plan jobs in the database: whoever waits for what others make is told, whenever it comes."""
+"""Plan jobs in the database: a job that waits for a document is woken, whenever it comes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from contextlib import AsyncExitStack
 from typing import Any
 from uuid import UUID, uuid4
 
-import asyncpg
 import pytest
 from pydantic import BaseModel
 
 from dialectic.app import sessions
 from dialectic.app.transaction import Tenant
 from dialectic.core.job import Job, JobKey, JobStatus
+from dialectic.core.session_state import Phase, show_status
 from dialectic.db.pool import Address, Connection
 from dialectic.db.tables import jobs
 from dialectic.db.tables.records import SQL
@@ -88,7 +88,7 @@ async def test_a_plan_job_without_children_waits_and_says_for_what(job_table: Jo
     assert await job_table.claim(planner_id) is None
 
 
-async def test_what_is_awaited_wakes_whoever_awaits_it_and_nobody_else(
+async def test_a_document_wakes_the_jobs_that_await_it_and_no_others(
     job_table: JobTable, engine: Engine
 ) -> None:
     hungry = await insert_planner(job_table, "critique", "thesis")
@@ -195,7 +195,7 @@ async def test_what_comes_while_a_plan_job_commits_its_wait_is_not_lost(
     assert await job_table.status(planner_id) == JobStatus.PENDING
 
 
-async def test_a_document_that_failed_wakes_whoever_awaits_it(job_table: JobTable) -> None:
+async def test_a_document_that_failed_wakes_the_jobs_that_await_it(job_table: JobTable) -> None:
     planner_id = await insert_planner(job_table, "critique")
     parent = await job_table.take(await job_table.insert(**making("stage")))
     (child_id,) = await job_table.insert_plan(parent, 1, total_steps=1, on_child_failure="any")
@@ -205,7 +205,7 @@ async def test_a_document_that_failed_wakes_whoever_awaits_it(job_table: JobTabl
     assert await job_table.status(planner_id) == JobStatus.PENDING
 
 
-async def test_the_end_of_a_plan_job_wakes_whoever_awaits_what_its_children_made(
+async def test_the_end_of_a_plan_job_wakes_the_jobs_that_await_its_childrens_documents(
     job_table: JobTable,
 ) -> None:
     planner_id = await insert_planner(job_table, "draft")
@@ -230,7 +230,7 @@ async def test_the_end_of_a_plan_job_wakes_whoever_awaits_what_its_children_made
 async def test_of_many_that_come_at_once_the_last_is_seen_by_everyone_who_waits(
     job_table: JobTable, planners: int
 ) -> None:
-    """Plan jobs look until they have seen all, with nobody to sweep up what was missed."""
+    """Plan jobs check until they have seen all, without a sweeper."""
     total = 24
     planner_ids = [await insert_planner(job_table, "thesis") for _ in range(planners)]
     makers = await job_table.take_all(
@@ -316,7 +316,7 @@ async def insert_parent(job_table: JobTable) -> tuple[Job, UUID]:
 
 
 async def insert_two_planners(job_table: JobTable) -> tuple[Job, UUID, UUID]:
-    """One in its first step with one child left; one beside it that waits for that step."""
+    """One in its first step with one child left; another one that waits for that step."""
     return *await insert_parent(job_table), await insert_planner(job_table, "part")
 
 
@@ -330,7 +330,7 @@ async def test_who_waits_for_all_models_looks_again_when_the_last_one_passes_the
     assert await job_table.status(beside_id) == JobStatus.PENDING
 
 
-async def test_a_step_that_ends_while_its_plan_job_plans_again_is_told_to_those_beside_it(
+async def test_a_step_that_ends_while_its_plan_job_plans_again_wakes_the_other_plan_jobs(
     job_table: JobTable,
 ) -> None:
     first, child_id, beside_id = await insert_two_planners(job_table)
@@ -456,7 +456,7 @@ async def end_in(connection: AdminConnection, job: Job, *, is_done: bool) -> Non
     if is_done:
         await jobs.complete(connection, job, results={}, finished_units=1)
     else:
-        await jobs.fail(connection, job, code="provider_auth", message="It cannot be done.")
+        await jobs.fail(connection, job, jobs.AttemptError("provider_auth", "It cannot be done."))
     await connection.execute("commit")
 
 
@@ -528,11 +528,11 @@ async def order(job_table: JobTable, engine: Engine) -> dict[str, list[UUID]]:
     return {slug: [row["id"] for row in rows if row["stage_slug"] == slug] for slug in ORDER}
 
 
-async def read_session(job_table: JobTable) -> asyncpg.Record:
+async def read_session(job_table: JobTable) -> dict[str, Any]:
     rows = await job_table.fetch(
         "select * from dialectic_sessions where id = $1", job_table.session_id
     )
-    return rows[0]
+    return show_status(rows[0])
 
 
 async def read_stages(job_table: JobTable) -> dict[str, str]:
@@ -640,9 +640,10 @@ async def test_a_stage_that_ends_behind_a_pause_moves_the_session_when_it_goes_o
     for job in held:
         await job_table.complete(job)
     session = await read_session(job_table)
-    assert (session["status"], session["status_before_pause"]) == (
+    assert (session["status"], session["phase_before_pause"], session["current_stage_slug"]) == (
         "paused",
-        "generating_antithesis",
+        Phase.GENERATING,
+        "antithesis",
     )
     # They were let go and found the session paused.
     for planner_id in ordered["antithesis"]:
@@ -688,7 +689,7 @@ async def test_a_stage_counts_no_more_than_was_planned(job_table: JobTable, engi
 # -- the sweep ------------------------------------------------------------------------------------
 
 
-async def test_those_who_wait_while_nobody_works_look_again(job_table: JobTable) -> None:
+async def test_clients_that_wait_without_a_worker_look_again(job_table: JobTable) -> None:
     planner_ids = [await insert_planner(job_table, "thesis") for _ in range(2)]
     await job_table.forget_messages()
     assert await job_table.sweep() == 2
@@ -726,7 +727,7 @@ async def test_an_open_step_whose_children_have_ended_is_nothing_to_sweep(
 # -- heartbeats -----------------------------------------------------------------------------------
 
 
-async def test_a_heartbeat_waits_for_nobody_and_keeps_what_is_busy(job_table: JobTable) -> None:
+async def test_a_heartbeat_does_not_wait_for_locks_and_keeps_busy_jobs(job_table: JobTable) -> None:
     busy, idle = await job_table.take_all([await job_table.insert() for _ in range(2)])
     before = {job.id: (await job_table.look(job.id))["lease_until"] for job in (busy, idle)}
     await job_table.advance(1)

@@ -13,7 +13,7 @@ import pytest
 from dialectic.engine import Engine
 from dialectic.errors import StorageUnavailable
 from dialectic.publishing import publish
-from dialectic.storage.base import FileStore
+from dialectic.storage.file_store import FileStore
 from tests.database.job_table import AdminConnection, build_job, insert_jobs, working
 from tests.database.running_worker import RunningSession, finish
 from tests.waiting import PATIENCE_S, until
@@ -123,7 +123,7 @@ async def test_who_is_told_to_leave_in_the_moment_at_which_a_file_is_written_lea
 
 
 async def test_files_that_cannot_be_written_go_to_the_back(session: RunningSession) -> None:
-    engine, store = store_of(session, refuses="bad")
+    engine, store = store_of(session, refuses="bad", inner=None)
     bad = [f"bad-{n:02}.md" for n in range(2 * publish.AT_ONCE)]
     await leave_files(session, *bad, "good.md")
     assert await publish.publish_left_behind(engine) == 1

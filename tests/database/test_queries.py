@@ -49,11 +49,11 @@ ONLY_WORKER = {
     ("jobs", "list_lanes"),
     ("jobs", "list_taken"),
     ("jobs", "sweep"),
-    ("records", "take_waiting_files"),
-    ("discards", "take_files"),
+    ("files", "take_waiting_files"),
+    ("files", "take_files"),
     ("ledger", "sweep"),
     ("ledger", "send"),
-    ("ledger", "watch_purse"),
+    ("ledger", "watch_funds"),
     ("accounts", "sweep"),
     ("notifications", "prune"),
 }
@@ -115,7 +115,7 @@ def test_no_name_is_given_twice_in_an_area() -> None:
         assert text.count("-- name:") == len(load_queries(area)), area
 
 
-def test_statements_about_our_tables_stand_in_sql_files_only() -> None:
+def test_statements_about_our_tables_are_in_sql_files_only() -> None:
     touches = re.compile(r"\b(from|join|update|into)\s+(dialectic\.)?dialectic_", re.IGNORECASE)
     found = [
         f"{path}:{node.lineno}"
@@ -264,7 +264,7 @@ def find_indexes(plan: dict[str, Any]) -> set[str]:
     return found.union(*(find_indexes(part) for part in plan.get("Plans", [])))
 
 
-async def test_a_statement_can_be_run_by_those_who_use_it_and_nobody_else(busy: Address) -> None:
+async def test_a_statement_can_be_run_only_by_the_roles_that_use_it(busy: Address) -> None:
     for role, others in ((APP_ROLE, ONLY_WORKER), (WORKER_ROLE, ONLY_APP)):
         async with connected(busy, role) as connection:
             for area, name in STATEMENTS:
@@ -406,8 +406,8 @@ async def test_a_function_finds_its_rows_by_indexes_among_many(
 
 
 RESERVE = (
-    f"select dialectic.reserve_funds('job:1:0', '{OURS.id}', true, 'call', 'a/b', null, null,"
-    f" '{PENDING_ID}', 1, 1, 1, 1, 1, 1, null)"
+    f"select dialectic.reserve_funds(null, null, 'job:1:0', '{OURS.id}', true, 'call', 'a/b',"
+    f" null, null, '{PENDING_ID}', 1, 1, 1, 1, 1, 1)"
 )
 SETTLE = "select dialectic.settle_hold('job:1:0', 1, 1, 'reported', false, null, '{}', null, null)"
 

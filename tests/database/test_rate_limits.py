@@ -51,7 +51,7 @@ def most_in_a_minute(sent: list[tuple[float, int]]) -> int:
 async def play(
     caller: Caller, *, askers: int, until_s: float, tokens: int = 0
 ) -> list[tuple[float, int]]:
-    """Let so many askers call as fast as they are let, and come back when they are told to.
+    """Let a number of callers call as fast as they may, and retry when they are told to.
 
     Returns when each call went, and what it counts for.
     """
@@ -126,7 +126,7 @@ async def test_after_a_rest_a_few_go_at_once_and_the_next_wait_where_they_are(
     assert waits_s[18:] == pytest.approx([step_s, 2 * step_s], abs=1e-5)
 
 
-async def test_whoever_would_wait_too_long_is_sent_away_each_to_a_time_of_its_own(
+async def test_calls_that_would_wait_too_long_are_sent_away_each_to_a_time_of_its_own(
     job_table: JobTable,
 ) -> None:
     caller = await Caller.open(job_table, requests_per_minute=60)
@@ -138,7 +138,7 @@ async def test_whoever_would_wait_too_long_is_sent_away_each_to_a_time_of_its_ow
     assert {round(verdict.closed_s, 3) for verdict in verdicts[2:]} == {round(2 * step_s, 3)}
 
 
-async def test_nobody_is_sent_away_for_more_than_a_minute(job_table: JobTable) -> None:
+async def test_no_call_is_delayed_for_more_than_a_minute(job_table: JobTable) -> None:
     caller = await Caller.open(job_table, requests_per_minute=6)
     waits_s = [(await caller.ask()).wait_s for _ in range(30)]
     assert max(waits_s) == MINUTE_S
@@ -155,7 +155,7 @@ async def test_tokens_that_a_call_did_not_use_are_given_back(job_table: JobTable
     assert (before.verdict, after.verdict) == ("wait", "go")
 
 
-async def test_of_a_call_that_nobody_knows_the_cost_of_nothing_is_given_back(
+async def test_a_call_of_unknown_cost_gives_nothing_back(
     job_table: JobTable,
 ) -> None:
     caller = await Caller.open(job_table, tokens_per_minute=10_000)
@@ -176,7 +176,7 @@ async def test_a_call_that_cost_more_than_was_set_aside_is_counted_whole(
     assert turn.closed_s == pytest.approx((3000 - BURST_SHARE * 10_000) * second_s, abs=1e-3)
 
 
-async def test_a_clock_that_is_set_back_holds_up_nobody(job_table: JobTable) -> None:
+async def test_a_clock_that_is_set_back_delays_no_call(job_table: JobTable) -> None:
     caller = await Caller.open(job_table, requests_per_minute=60, tokens_per_minute=1000)
     await job_table.advance(3600.0)
     while (await caller.ask(tokens=500)).may_go:
@@ -221,7 +221,9 @@ async def test_endpoints_do_not_wait_for_each_other(job_table: JobTable) -> None
 # -- places ----------------------------------------------------------------------------------------
 
 
-async def test_only_so_many_call_at_a_time_and_whoever_ends_makes_room(job_table: JobTable) -> None:
+async def test_a_limited_number_of_calls_run_at_a_time_and_each_end_frees_a_place(
+    job_table: JobTable,
+) -> None:
     caller = await Caller.open(job_table, jobs=3, max_concurrency=2)
     assert [(await caller.ask(n)).verdict for n in range(3)] == ["go", "go", "wait"]
     await caller.tell(ANSWERED, 0)
@@ -273,7 +275,7 @@ def throttled(retry_after_s: float | None = None) -> Report:
     return Report(Outcome.THROTTLED, used_tokens=0, retry_after_s=retry_after_s)
 
 
-async def test_nobody_calls_before_the_time_that_the_endpoint_named(job_table: JobTable) -> None:
+async def test_no_call_is_made_before_the_time_that_the_endpoint_named(job_table: JobTable) -> None:
     caller = await Caller.open(job_table, requests_per_minute=600)
     await caller.tell(throttled(7.0))
     early = await caller.ask()

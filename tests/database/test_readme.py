@@ -1,4 +1,4 @@
-"""A project is described when a stage has ended, whoever ran it and whoever died."""
+"""A project is described when a stage has ended, whatever process ran it or died."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dialectic.errors import NotFound, StorageUnavailable
 from dialectic.pipeline.run import run_job
 from dialectic.publishing import publish
 from dialectic.storage.archive import open_archive
-from dialectic.storage.base import FileStore
+from dialectic.storage.file_store import FileStore
 from tests.database.job_table import AdminConnection, make_session, new_account, working
 from tests.database.running_worker import RunningSession
 from tests.waiting import until
@@ -27,7 +27,7 @@ AGE = "update dialectic_files set created_at = created_at - interval '1 hour', t
 
 @pytest.fixture
 async def session(engine: Engine, worker_engine: Engine, admin: AdminConnection) -> RunningSession:
-    """A session of one stage, which has ended; nobody has looked after its files since."""
+    """A session of one stage, which has ended; its files were not copied since."""
     account = await new_account(engine)
     begun = await make_session(engine, account, until="thesis", name="Hall")
     session = RunningSession(
@@ -45,7 +45,7 @@ async def session(engine: Engine, worker_engine: Engine, admin: AdminConnection)
 
 
 async def read(session: RunningSession) -> dict[str, bytes]:
-    """The two files as they stand in storage."""
+    """The two files as they are in storage."""
     found = {}
     for path in DESCRIPTIONS:
         try:

@@ -17,13 +17,14 @@ import pytest
 from dialectic.app.projects import CreatedSession, create_session
 from dialectic.app.sessions import generate
 from dialectic.app.transaction import Tenant
+from dialectic.contract.sessions import RunRequest
 from dialectic.core.models.model import ModelCard
 from dialectic.core.process.check import build_process
 from dialectic.core.process.definition import Process
-from dialectic.core.run_request import RunRequest
 from dialectic.db.pool import Connection
 from dialectic.db.tables import records
-from dialectic.db.tables.records import Account, File, open_account
+from dialectic.db.tables.files import File, insert_files
+from dialectic.db.tables.records import Account, open_account
 from dialectic.engine import Engine, Failpoints
 from dialectic.errors import (
     NotFound,
@@ -41,7 +42,7 @@ from dialectic.publishing.publish import (
     publish_project,
     require_published,
 )
-from dialectic.storage.base import open_store
+from dialectic.storage.file_store import open_store
 from tests.problems import refusing
 
 Admin: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
@@ -133,7 +134,7 @@ async def test_first_sessions_that_begin_at_once_share_process_domain_and_models
         assert len({one.session_id for one in begun}) == 10
 
 
-async def test_a_changed_process_is_another_version_beside_the_first(
+async def test_a_changed_process_is_another_version_next_to_the_first(
     engine: Engine, account: Account, admin: Admin
 ) -> None:
     first = await pin(engine, account, build_two_stages("Argue."))
@@ -286,7 +287,7 @@ async def leave_file(
     async def work(connection: Connection) -> None:
         back_then = "(clock_timestamp() - $1::interval)::text"
         await connection.execute(f"select set_config('dialectic.fake_now', {back_then}, true)", age)
-        await records.insert_files(connection, account.tenant_id, project_id, [file])
+        await insert_files(connection, account.tenant_id, project_id, [file])
 
     await transact(engine, account, work)
     return file
@@ -346,7 +347,7 @@ async def test_a_worker_that_dies_between_storage_and_row_loses_nothing(
 
 
 def without_storage(engine: Engine, tmp_path: Path) -> tuple[Engine, Path]:
-    """An engine whose storage is away: a file stands in its place."""
+    """An engine whose storage is unreachable: a file is in its place."""
     obstacle = tmp_path / "away"
     obstacle.write_bytes(b"")
     store = open_store((obstacle / "storage").as_uri())

@@ -1,4 +1,4 @@
-"""Nobody sees or touches what belongs to another tenant, as the two roles that log in find it."""
+"""The two login roles neither see nor change rows of another tenant."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ UNCHANGING = frozenset({"dialectic_chunks"})
 # Tables that say nothing about anyone.
 WITHOUT_TENANT = frozenset(
     {
-        *("schema_migrations", "dialectic_job_moves", "dialectic_storage"),
+        *("schema_migrations", "dialectic_job_moves", "dialectic_session_moves"),
+        "dialectic_storage",
         *("dialectic_endpoints", "dialectic_endpoint_calls", "request_buckets"),
         "dialectic_tallies",
     }
@@ -90,7 +91,7 @@ FUNCTIONS_OF_BOTH = {
     *("now", "current_tenant", "act_for", "is_runnable", "is_ended", "error_entry"),
     *("announce", "read_events", "list_news", "allow_probes", "list_endpoints"),
     *("admit_call", "report_call", "match_dialectic_chunks", "add_tallies"),
-    *("reserve_funds", "reserve_funds_for", "load_purse"),
+    *("reserve_funds", "load_funds", "is_under_way"),
     *("settle_hold", "void_hold", "lose_hold"),
     *("mark_files_written", "make_description_due"),
 }
@@ -107,7 +108,7 @@ FUNCTIONS = {
     | {"sweep_access"}
     | {"claim_jobs", "turn_away_jobs", "extend_leases", "sweep_jobs", "take_waiting_files"}
     | {"list_taken", "list_lanes", "sweep_holds", "prune_notifications"}
-    | {"watch_purse", "find_due", "rerun_needed", "take_discarded_files"},
+    | {"watch_funds", "find_due", "rerun_needed", "take_discarded_files"},
 }
 
 every_table = pytest.mark.parametrize("table", TABLES)
@@ -482,7 +483,7 @@ async def test_without_a_tenant_there_is_nothing_anywhere(shared: Address, role:
 
 
 @every_role
-async def test_a_tenant_that_is_no_uuid_is_an_error_not_an_open_door(
+async def test_a_tenant_that_is_not_a_uuid_is_an_error_not_an_open_door(
     shared: Address, role: str
 ) -> None:
     async with connected(shared, role) as connection:
@@ -693,7 +694,9 @@ async def test_notifications_are_read_by_their_tenant_alone(shared: Address, rol
 
 
 @every_role
-async def test_nobody_is_notified_in_the_name_of_another_tenant(shared: Address, role: str) -> None:
+async def test_no_user_is_notified_in_the_name_of_another_tenant(
+    shared: Address, role: str
+) -> None:
     session_id = THEIRS.row_id("dialectic_sessions")
 
     def notify(connection: Connection) -> Awaitable[str]:
@@ -746,7 +749,7 @@ async def test_a_lease_is_extended_under_its_own_tenant_only(shared: Address) ->
         (job,) = await connection.fetch(jobs.SQL["claim"], [OURS.id], [job_id], *CLAIM)
         for tenant, kept in ((THEIRS, []), (OURS, [(OURS.id, job_id)])):
             rows = await connection.fetch(
-                jobs.SQL["extend_leases"], [tenant.id], [job_id], [job["attempt_count"]], LEASE
+                jobs.SQL["extend_leases"], [tenant.id], [job_id], [job["attempt"]], LEASE
             )
             assert [(row["tenant_id"], row["job_id"]) for row in rows] == kept
 

@@ -65,7 +65,7 @@ CALLS = {
         "select dialectic.prune_notifications(interval '1 s', 10, 10)",
         "select dialectic.sweep_jobs(interval '1 s', 10)",
         "select dialectic.sweep_holds(interval '1 s', 10)",
-        "select * from dialectic.watch_purse(gen_random_uuid(), true)",
+        "select * from dialectic.watch_funds(gen_random_uuid(), true)",
         "select * from dialectic.take_waiting_files(interval '1 s', interval '1 s', 10)",
         "select * from dialectic.take_discarded_files(interval '1 s', 10)",
         "select * from dialectic.list_lanes()",
@@ -116,7 +116,7 @@ async def test_the_traps_would_catch_a_function_that_looks_names_up_elsewhere(
     assert await intruder.fetchval(COUNT_LOOT) > 0
 
 
-async def test_in_a_database_of_our_own_nobody_makes_temporary_things(
+async def test_in_a_database_of_our_own_no_role_makes_temporary_objects(
     server: embedded.Server,
 ) -> None:
     address = await create_database(server)

@@ -90,7 +90,7 @@ async def test_a_database_that_is_more_than_written_to_is_not_lent_again(
     assert pool.free == []
 
 
-async def test_whoever_was_forgotten_in_a_database_is_sent_away(pool: Pool) -> None:
+async def test_a_token_that_the_database_has_forgotten_is_refused(pool: Pool) -> None:
     name, times = await pool.take()
     forgotten = await asyncpg.connect(pool.url(name))
     await forgotten.execute("begin")

@@ -7,6 +7,7 @@ import json
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 from uuid import UUID, uuid4
@@ -14,12 +15,15 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from dialectic.app import transfer
+from dialectic.app import lookup, transfer
 from dialectic.app.transaction import Tenant
+from dialectic.contract.projects import Kind
+from dialectic.core.session_state import Phase, SessionState
 from dialectic.core.transfer.bundle_format import Manifest, readme_path, settings_path
 from dialectic.core.transfer.row_conversion import Renaming, parse_rows, rename_rows
 from dialectic.core.transfer.rows import OWNERS, READ_BY_PEOPLE, ROW_TYPES, ProjectRows
 from dialectic.db.pool import Connection
+from dialectic.db.tables import records
 from dialectic.db.tables.records import Account, open_account
 from dialectic.db.tables.transfer import SQL
 from dialectic.engine import Engine
@@ -28,7 +32,7 @@ from dialectic.publishing import publish
 from dialectic.publishing.publish import publish_project
 from dialectic.publishing.snapshot import TRIES
 from dialectic.storage.archive import open_archive, write_archive
-from dialectic.storage.base import FileStore, open_store
+from dialectic.storage.file_store import FileStore, open_store
 from tests.database.full_project import MODELS, NAME, SLUG, Project, make_project
 from tests.problems import refusing
 
@@ -173,7 +177,7 @@ async def test_a_stored_file_that_is_not_what_was_written_is_named_and_nothing_i
 
 @dataclass
 class Restless:
-    """Real storage, beside which someone writes a file anew whenever another one is read."""
+    """Real storage in which a file is rewritten whenever another one is read."""
 
     store: FileStore
     admin: Admin
@@ -197,7 +201,7 @@ class Restless:
         return self.store.locate(key)
 
 
-async def test_a_file_written_anew_during_an_export_is_exported_as_it_became(
+async def test_a_file_rewritten_during_an_export_is_exported_in_its_new_form(
     engine: Engine, account: Account, made: Project, admin: Admin, tmp_path: Path
 ) -> None:
     await publish_project(engine, account.tenant_id, made.id)
@@ -214,14 +218,14 @@ async def test_a_file_written_anew_during_an_export_is_exported_as_it_became(
         await transfer.export_project(moving, account, made.id, tmp_path / "never.zip")
 
 
-async def test_without_a_place_of_its_own_the_archive_stands_in_the_projects_folder(
+async def test_without_a_path_the_archive_is_in_the_projects_folder(
     engine: Engine, account: Account, made: Project, tmp_path: Path
 ) -> None:
     inside = await export(engine, account, made.id, tmp_path / "all.zip")
     key = f"{account.tenant_id}/{SLUG}/{SLUG}.zip"
     for _ in range(2):
-        _, place = await transfer.export_into_storage(engine, account, made.id)
-        assert place == engine.files.locate(key)
+        exported = await transfer.export_into_storage(engine, account, made.id)
+        assert exported.path == engine.files.locate(key)
         # The archive in the folder is not packed into the next one.
         assert await engine.files.read(key) == (tmp_path / "all.zip").read_bytes()
     await publish.describe_project(engine, account.tenant_id, made.id)
@@ -245,6 +249,28 @@ async def test_work_in_flight_is_written_down_as_ended(
     assert again == files
 
 
+async def test_a_session_comes_back_in_the_state_that_the_bundle_shows(
+    engine: Engine, account: Account, made: Project, tmp_path: Path
+) -> None:
+    await export(engine, account, made.id, tmp_path / "all.zip")
+    for phase in frozenset(Phase) - {Phase.GENERATING, Phase.PAUSED}:
+        state = SessionState("synthesis", phase)
+
+        def show(rows: dict[str, Any], state: SessionState = state) -> None:
+            first = rows["dialectic_sessions"][0]
+            first.update(current_stage_slug=state.stage, status=state.status)
+
+        bundle = rewrite(tmp_path / "all.zip", tmp_path / f"{phase}.zip", show)
+        copy = await transfer.import_project(engine, account, bundle)
+        files = await export(engine, account, copy.project_id, tmp_path / f"again-{phase}.zip")
+        first, _ = parse_rows(files[settings_path(copy.slug)]).dialectic_sessions
+        assert first.status == state.status
+        row = await engine.db.transact(
+            account.tenant_id, partial(records.load_session, session_id=first.id)
+        )
+        assert SessionState.from_row(row) == state
+
+
 # -- in --------------------------------------------------------------------------------------------
 
 
@@ -255,8 +281,8 @@ async def test_a_project_that_moves_elsewhere_is_exported_again_to_the_same_byte
     await export(engine, account, made.id, before)
     taken = await transfer.import_project(engine, other_account, before)
     assert (taken.project_id, taken.slug, taken.name) == (made.id, SLUG, NAME)
-    assert taken.session_ids == (made.session_id, made.second_session_id)
-    assert (taken.is_copy, taken.waiting) == (False, ())
+    assert taken.session_ids == [made.session_id, made.second_session_id]
+    assert (taken.is_copy, taken.waiting) == (False, 0)
     await export(engine, other_account, taken.project_id, after)
     assert after.read_bytes() == before.read_bytes()
 
@@ -289,7 +315,7 @@ def normalise(files: dict[str, bytes], like: ProjectRows) -> dict[str, bytes]:
     return result
 
 
-async def test_a_project_taken_in_beside_itself_is_an_equal_one_under_names_of_its_own(
+async def test_a_project_imported_next_to_itself_is_an_equal_copy_with_new_names(
     engine: Engine, account: Account, made: Project, admin: Admin, tmp_path: Path
 ) -> None:
     original = await export(engine, account, made.id, tmp_path / "original.zip")
@@ -313,7 +339,7 @@ async def test_a_project_taken_in_beside_itself_is_an_equal_one_under_names_of_i
     assert await export(engine, account, made.id, tmp_path / "later.zip") == original
 
 
-async def test_rows_of_a_copy_hang_together_and_belong_to_whoever_took_it_in(
+async def test_rows_of_a_copy_are_consistent_and_belong_to_the_user_who_imported_it(
     engine: Engine,
     account: Account,
     other_account: Account,
@@ -378,7 +404,7 @@ async def test_without_storage_an_import_is_whole_and_its_files_wait(
     (tmp_path / "nowhere").write_text("a file where a folder belongs")
     broken = replace(engine, files=open_store((tmp_path / "nowhere").as_uri()))
     taken = await transfer.import_project(broken, other_account, tmp_path / "all.zip")
-    assert len(taken.waiting) == len(made.files)
+    assert taken.waiting == len(made.files)
     assert await export(engine, other_account, made.id, tmp_path / "waiting.zip") == files
     assert await publish_project(engine, other_account.tenant_id, made.id) == []
     assert await export(engine, other_account, made.id, tmp_path / "there.zip") == files
@@ -447,6 +473,9 @@ def _swap_files(rows: dict[str, Any]) -> None:
         (_set("dialectic_contributions", "content_in", "elsewhere"), "bad_form", "content_in"),
         (_set("dialectic_contributions", "content_in", "row"), "other_text", ""),
         (_set("dialectic_sessions", "status", "generating_thesis"), "bad_form", "status"),
+        (_set("dialectic_sessions", "status", "paused"), "bad_form", "status"),
+        (_set("dialectic_sessions", "status", "asleep"), "bad_form", "status"),
+        (_set("dialectic_sessions", "until_stage_slug", "asleep"), "broken_rule", ""),
         (_set("dialectic_sessions", "selected_model_ids", []), "bad_form", "selected_model_ids"),
         (_set("dialectic_sessions", "lead_model_index", 3), "broken_rule", ""),
         (_set("dialectic_sessions", "created_at", "2026-05-01T10:00:00"), "bad_form", "created_at"),
@@ -530,14 +559,14 @@ async def test_a_project_is_found_by_folder_name_and_ids(
         SLUG[:4].upper(),
     ]
     for word in words:
-        assert await Tenant(engine, account).run(transfer.resolve_project_id, word) == made.id
+        assert await Tenant(engine, account).run(lookup.get_id, Kind.PROJECT, word) == made.id
         with pytest.raises(NotFound):
-            await Tenant(engine, other_account).run(transfer.resolve_project_id, word)
+            await Tenant(engine, other_account).run(lookup.get_id, Kind.PROJECT, word)
     for word in ("nothing", "zzz", "%", "-", "' or true --", SLUG[1:]):
         with refusing(NotFound, reason="no_project", subject=word):
-            await Tenant(engine, account).run(transfer.resolve_project_id, word)
+            await Tenant(engine, account).run(lookup.get_id, Kind.PROJECT, word)
     with refusing(UsageError, reason="no_name"):
-        await Tenant(engine, account).run(transfer.resolve_project_id, " ")
+        await Tenant(engine, account).run(lookup.get_id, Kind.PROJECT, " ")
 
 
 async def test_a_word_that_means_several_projects_is_answered_with_their_folders(
@@ -546,10 +575,10 @@ async def test_a_word_that_means_several_projects_is_answered_with_their_folders
     await export(engine, account, made.id, tmp_path / "all.zip")
     copy = await transfer.import_project(engine, account, tmp_path / "all.zip")
     with refusing(UsageError, copy.slug, reason="ambiguous_name", subject=NAME):
-        await Tenant(engine, account).run(transfer.resolve_project_id, NAME)
-    assert await Tenant(engine, account).run(transfer.resolve_project_id, SLUG) == made.id
+        await Tenant(engine, account).run(lookup.get_id, Kind.PROJECT, NAME)
+    assert await Tenant(engine, account).run(lookup.get_id, Kind.PROJECT, SLUG) == made.id
     assert (
-        await Tenant(engine, account).run(transfer.resolve_project_id, copy.slug) == copy.project_id
+        await Tenant(engine, account).run(lookup.get_id, Kind.PROJECT, copy.slug) == copy.project_id
     )
 
 

@@ -1,4 +1,4 @@
-"""The schema changes while others work: nobody is sent away, and an old worker knows its time."""
+"""The schema changes while others work: no process is refused, and an old worker exits in time."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ async def test_the_schema_is_applied_again_and_again_while_others_work(
     async def look() -> None:
         while not is_over:
             await Tenant(session.engine, session.account).run(
-                sessions.load_overview, session.session_id
+                sessions.get_detail, session.session_id
             )
 
     async def apply_again() -> None:
@@ -183,7 +183,7 @@ async def test_a_migration_lets_those_go_first_who_hold_what_it_needs(
     assert await find_upgrade(session.admin.fetch) is None
 
 
-async def test_a_migration_that_never_gets_its_turn_says_who_stands_in_its_way(
+async def test_a_migration_that_never_gets_its_turn_says_what_blocks_it(
     session: RunningSession,
 ) -> None:
     await session.admin.execute(FORGET_DIGEST)

@@ -32,7 +32,7 @@ from dialectic.errors import (
 )
 from dialectic.pipeline.run import run_job
 from dialectic.publishing import publish
-from dialectic.storage.base import open_store
+from dialectic.storage.file_store import open_store
 from dialectic.worker.worker import RunJob, Worker
 from tests.database.job_table import (
     MODELS,
@@ -504,7 +504,7 @@ async def generate(session: RunningSession, session_id: UUID) -> list[UUID]:
 
 
 async def read_documents(session: RunningSession) -> dict[str, bytes]:
-    """Every file of the tenant that stands in storage, by its path."""
+    """Every file of the tenant in storage, by its path."""
     prefix = f"{session.account.tenant_id}/"
     keys = await session.engine.files.list(prefix.rstrip("/"))
     return {key.removeprefix(prefix): await session.engine.files.read(key) for key in keys}
@@ -515,9 +515,9 @@ async def test_three_models_write_three_theses_and_files_equal_their_rows(
 ) -> None:
     job_ids = await generate(session, session.session_id)
     overview = await Tenant(session.engine, session.account).run(
-        sessions.load_overview, session.session_id
+        sessions.get_detail, session.session_id
     )
-    slug, short = overview.session["project_slug"], str(session.session_id)[:8]
+    slug, short = overview.session.project_slug, str(session.session_id)[:8]
     folder = f"{slug}/session_{short}/iteration_1/1_{STAGE}"
     names = [model.replace("/", "-") for model in MODELS]
 
@@ -544,9 +544,9 @@ async def test_three_models_write_three_theses_and_files_equal_their_rows(
 
     assert written[f"{slug}/{slug}.md"].decode() == PROMPT
     assert PROMPT in written[f"{folder}/seed_prompt.md"].decode()
-    assert overview.session["status"] == f"{STAGE}_generation_complete"
+    assert overview.session.status == f"{STAGE}_generation_complete"
     (stage,) = overview.stages
-    assert (stage["finished_units"], stage["planned_units"]) == (3, 3)
+    assert (stage.finished_units, stage.planned_units) == (3, 3)
     contributions = await session.rows("dialectic_contributions")
     assert {row["job_id"] for row in contributions} == set(job_ids)
     for row in contributions:
@@ -721,7 +721,9 @@ async def list_files(session: RunningSession) -> list[asyncpg.Record]:
 
 
 async def waiting_files(session: RunningSession) -> list[str]:
-    return [row["path"] for row in await list_files(session) if row["written_at"] is None]
+    """List the documents that wait; the description of a project is made whenever there is time."""
+    waiting = [row["path"] for row in await list_files(session) if row["written_at"] is None]
+    return [path for path in waiting if not is_description(path)]
 
 
 async def test_a_storage_that_is_away_loses_nothing_and_gets_everything_when_it_is_back(
@@ -744,8 +746,9 @@ async def test_a_storage_that_is_away_loses_nothing_and_gets_everything_when_it_
     root.unlink()
     async with working(away, run_job):
         await until_published(session)
-    prefix = f"{session.account.tenant_id}"
-    assert len(await away.files.list(prefix)) == 18
+    prefix = f"{session.account.tenant_id}/"
+    stored = [key.removeprefix(prefix) for key in await away.files.list(prefix)]
+    assert len([path for path in stored if not is_description(path)]) == 18
 
 
 async def until_published(session: RunningSession) -> None:

@@ -21,16 +21,16 @@ from dialectic.cli.backend import Conclude
 from dialectic.cli.display.results import work_and_follow
 from dialectic.cli.local import LocalBackend
 from dialectic.cli.worker_host import run_with_worker
+from dialectic.contract.sessions import RunRequest
 from dialectic.core.models.messages import Reply, Request
 from dialectic.core.models.model import ModelCard
-from dialectic.core.run_request import RunRequest
 from dialectic.db.tables.records import Account
 from dialectic.engine import Engine
 from dialectic.errors import ExitCode
 from dialectic.processes.loader import load_process
 from dialectic.providers.base import OnText
 from dialectic.providers.catalog import Catalog
-from dialectic.providers.offline import CARDS, OfflineProvider
+from dialectic.providers.offline.provider import CARDS, OfflineProvider
 from tests.waiting import PATIENCE_S
 
 LIMIT_S = 0.1
@@ -63,7 +63,7 @@ def catalog(provider: SlowProvider) -> Catalog:
 
 
 class Backend(LocalBackend):
-    """The limit on finishing is long; whoever obeys it here is found out soon."""
+    """The limit on finishing is long; a test that waits for it is noticed."""
 
     async def run_until(
         self,
@@ -135,8 +135,8 @@ async def test_own_documents_come_first_and_calls_of_others_are_finished_without
     assert not command.done()
     provider.let_go.set()
     assert await command is ExitCode.DONE
-    (job,) = (await Tenant(backend.engine, backend.account).run(sessions.load_overview, other)).jobs
-    assert (job["status"], job["attempt_count"]) == ("completed", 1)
+    (job,) = (await Tenant(backend.engine, backend.account).run(sessions.get_detail, other)).jobs
+    assert (job.status, job.attempt_count) == ("completed", 1)
 
 
 async def test_an_interruption_leaves_the_calls_of_others_to_others(backend: Backend) -> None:
@@ -144,5 +144,5 @@ async def test_an_interruption_leaves_the_calls_of_others_to_others(backend: Bac
         command, other = await work_until_only_others_are_left(backend, said)
     os.kill(os.getpid(), signal.SIGINT)
     assert await command is ExitCode.DONE, "its own work is done"
-    (job,) = (await Tenant(backend.engine, backend.account).run(sessions.load_overview, other)).jobs
-    assert job["status"] == "pending"
+    (job,) = (await Tenant(backend.engine, backend.account).run(sessions.get_detail, other)).jobs
+    assert job.status == "pending"

@@ -10,8 +10,7 @@ from decimal import Decimal
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
-from dialectic.core.models.messages import UsageSource
-from dialectic.core.models.usage import Actual
+from dialectic.core.models.messages import Actual, UsageSource
 from dialectic.core.money.price import Rates
 from dialectic.db.pool import WORKER_ROLE, Connection, Database
 from dialectic.db.tables.records import Account, open_account
@@ -26,7 +25,7 @@ PLAIN = Rates(Decimal(1), Decimal(1))
 
 
 def used(tokens: int, *, input_tokens: int = 0, **facts: Any) -> Actual:
-    """The usage of a call with so many output tokens."""
+    """The usage of a call with this number of output tokens."""
     return Actual(input_tokens, tokens, UsageSource.REPORTED, **facts)
 
 

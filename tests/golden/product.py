@@ -15,7 +15,7 @@ from dialectic.errors import DialecticError
 
 COMMAND: click.Command = cli
 # What `python` is given to print the description of the API.
-PRINT_DESCRIPTION = ("-m", "dialectic.api")
+PRINT_DESCRIPTION = ("-m", "dialectic.api.app")
 SQL: Traversable = files("dialectic.db.sql")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dialectic.cli.input import read_resource
-from dialectic.core.documents.file_locations import ResourceKind
+from dialectic.core.documents.file_paths import ResourceKind
 from tests.unit.cli.test_input import BYTES_MAX, read
 from tests.unit.uploads.sample_files import build_docx, build_pdf
 

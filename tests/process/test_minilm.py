@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dialectic.retrieval.minilm_embedder import MiniLMEmbedder
+from dialectic.retrieval.built_in import MiniLMEmbedder
 
 
-async def test_minilm_gives_the_same_unit_vectors_each_time_whatever_stands_beside() -> None:
+async def test_minilm_gives_the_same_unit_vectors_each_time_whatever_the_neighbours() -> None:
     embedder = MiniLMEmbedder()
     texts = ["a boat on the sea", "a ship at sea", "tax law", "x " * 900]
     embedded = await embedder.embed(texts)

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from dialectic.providers.offline import CARDS
+from dialectic.providers.offline.provider import CARDS
 from tests.unit.providers.test_offline import THESIS_PROMPT, answer, critique_prompt
 
 ARCHITECT, _, SKEPTIC = CARDS
@@ -16,7 +16,7 @@ def test_another_process_with_another_hash_seed_gives_the_same_bytes() -> None:
     code = (
         "import asyncio, sys\n"
         "from dialectic.core.models.messages import Message, Request, Role\n"
-        "from dialectic.providers.offline import CARDS, OfflineProvider\n"
+        "from dialectic.providers.offline.provider import CARDS, OfflineProvider\n"
         "request = Request('any', '', (Message(Role.USER, sys.argv[1]),), 8000)\n"
         "reply = asyncio.run(OfflineProvider().complete(CARDS[2], request, lambda _: None))\n"
         "sys.stdout.buffer.write((reply.text + str(reply.request_id)).encode())\n"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import random
-import tempfile
 from dataclasses import replace
 
 import pytest
@@ -13,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialectic.errors import ConfigurationError, InvalidUpload, UploadTooLarge
-from dialectic.uploads.kinds import LIMITS, UploadKind
-from dialectic.uploads.read import read_upload
+from dialectic.uploads.read import LIMITS, UploadKind, read_upload
 from tests.cases import each_case
+from tests.file_limit import limit_files
 from tests.problems import refusing
 from tests.properties import examples
 from tests.unit.uploads.sample_files import build_bomb, build_docx, build_pdf, encrypt_pdf
@@ -86,7 +85,7 @@ def test_a_document_that_takes_too_long_or_too_much_is_given_up() -> None:
     with refusing(InvalidUpload, reason="too_slow", limit=1):
         read_upload("a.pdf", many, replace(LIMITS, pages_max=10_000, cpu_s=1))
     with refusing(InvalidUpload, reason="damaged"):
-        read_upload("a.pdf", build_pdf("a"), replace(LIMITS, memory_bytes_max=30_000_000))
+        read_upload("a.pdf", many, replace(LIMITS, pages_max=10_000, memory_bytes_max=30_000_000))
 
 
 def test_a_pdf_whose_pages_lead_back_to_themselves_comes_to_an_end() -> None:
@@ -96,11 +95,8 @@ def test_a_pdf_whose_pages_lead_back_to_themselves_comes_to_an_end() -> None:
         read_upload("a.pdf", endless, replace(LIMITS, cpu_s=3))
 
 
-def test_a_machine_without_room_is_not_the_fault_of_the_file(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", "/nowhere/at/all")
-    with refusing(ConfigurationError, reason="no_room", subject="a.pdf"):
+def test_a_machine_without_room_is_not_the_fault_of_the_file() -> None:
+    with limit_files(100), refusing(ConfigurationError, reason="no_room", subject="a.pdf"):
         read_upload("a.pdf", build_pdf("A hall"))
 
 

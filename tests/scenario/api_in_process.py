@@ -16,11 +16,11 @@ import httpx2
 from fastapi import FastAPI
 from starlette.datastructures import State
 
-from dialectic.api.app import build_api, build_app
+from dialectic.api.app import PING_S, build_api, build_app
 from dialectic.app import accounts, sessions
 from dialectic.app.transaction import Tenant
 from dialectic.core.access import Scope
-from dialectic.core.job import ENDED, JobStatus
+from dialectic.core.job import ENDED
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Database
 from dialectic.db.tables.records import Account
 from dialectic.engine import Engine
@@ -73,9 +73,11 @@ class Api:
     app: Any
     anna: ApiUser
     ben: ApiUser
+    # Where archives are on their way in and out.
+    drafts: Path
 
-    def knock(self, **headers: str) -> httpx2.AsyncClient:
-        """A client of nobody, with whatever headers."""
+    def connect(self, **headers: str) -> httpx2.AsyncClient:
+        """A client without a user, with any headers."""
         return open_client(self.app, headers)
 
     def come_back(self, account: Account, token: str) -> ApiUser:
@@ -89,9 +91,9 @@ class Api:
 
         async def rests() -> bool:
             overview = await Tenant(self.engine, user.account).run(
-                sessions.load_overview, UUID(session_id)
+                sessions.get_detail, UUID(session_id)
             )
-            return all(JobStatus(job["status"]) in ENDED for job in overview.jobs)
+            return all(job.status in ENDED for job in overview.jobs)
 
         try:
             await until(self.engine.address, rests, patience_s=PATIENCE_S)
@@ -146,6 +148,7 @@ async def open_api(
     catalog: Catalog | None = None,
     *,
     patience_s: float = 30.0,
+    ping_s: float = PING_S,
     **settings: Any,
 ) -> AsyncIterator[Api]:
     """Open the API on a database, which may have been used before."""
@@ -157,8 +160,12 @@ async def open_api(
         open_hub(address) as hub,
     ):
         engine = build_engine(address, chosen, catalog, db)
-        app = build_app(engine, hub, listens_at="0.0.0.0", api=copy_api())
+        drafts = home / "drafts"
+        drafts.mkdir(parents=True, exist_ok=True)
+        app = build_app(
+            engine, hub, listens_at="0.0.0.0", api=copy_api(), drafts=drafts, ping_s=ping_s
+        )
         anna = await let_in(engine, app, f"anna {uuid4().hex}")
         ben = await let_in(engine, app, f"ben {uuid4().hex}")
         async with anna.client, ben.client:
-            yield Api(engine, replace(engine, db=worker_db), hub, app, anna, ben)
+            yield Api(engine, replace(engine, db=worker_db), hub, app, anna, ben, drafts)

@@ -1,4 +1,4 @@
-"""A server on a port with a worker beside it, in a thread of its own, and its users' tokens."""
+"""A server on a port with a worker, in a thread of its own, and its users' tokens."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RemoteServer:
 
 @contextmanager
 def open_remote_server(address: Address, home: Path) -> Iterator[RemoteServer]:
-    """Open a server on a database, for tests that are no part of its event loop."""
+    """Open a server on a database, for tests outside its event loop."""
     told: queue.Queue[Any] = queue.Queue()
 
     async def stand() -> None:

@@ -80,10 +80,10 @@ async def test_a_session_is_begun_looked_at_changed_and_quoted(api: Api) -> None
         ({"Authorization": "Bearer eyJhbGciOiJub25lIn0.e30."}, "token_invalid"),
     ],
 )
-async def test_whoever_is_unknown_is_told_so_before_anything_is_read(
+async def test_an_unknown_caller_is_refused_before_the_body_is_read(
     api: Api, headers: dict[str, str], code: str
 ) -> None:
-    async with api.knock(**headers) as client:
+    async with api.connect(**headers) as client:
         answer = await client.post("/projects", content=b"\xff" * 100)
     check_problem(answer, 401, code)
     assert answer.headers["www-authenticate"] == "Bearer"
@@ -151,15 +151,13 @@ async def test_a_wrong_field_is_named_and_its_value_is_not_repeated(
     ],
     ids=["cut", "no text", "deep", "many", "half", "no number", "zero", "nothing"],
 )
-async def test_what_is_no_sound_json_is_refused(
-    api: Api, content: bytes, status: int, code: str
-) -> None:
+async def test_malformed_json_is_refused(api: Api, content: bytes, status: int, code: str) -> None:
     headers = {"Content-Type": "application/json"}
     answer = await api.anna.client.post("/projects", content=content, headers=headers)
     check_problem(answer, status, code)
 
 
-async def test_brackets_inside_of_texts_are_no_depth(api: Api) -> None:
+async def test_brackets_inside_of_texts_do_not_count_as_depth(api: Api) -> None:
     made = await api.anna.make_project(name='[" {' * 100)
     assert made["name"] == '[" {' * 99 + '[" {'
 
@@ -209,7 +207,7 @@ async def test_wrong_ways_are_problems_too(
     check_problem(await api.anna.client.request(method, path), status, code)
 
 
-async def test_what_can_be_done_at_a_path_is_told_to_whoever_tries_something_else(
+async def test_another_method_at_a_path_is_answered_with_the_allowed_ones(
     api: Api,
 ) -> None:
     made = await api.anna.make_project()
@@ -227,8 +225,8 @@ async def test_no_path_leads_to_another_one(api: Api) -> None:
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/docs"])
-async def test_whoever_only_wants_to_know_whether_need_not_read_it(api: Api, path: str) -> None:
-    async with api.knock() as client:
+async def test_a_check_whether_it_fits_need_not_read_all_of_it(api: Api, path: str) -> None:
+    async with api.connect() as client:
         asked = await client.head(f"http://house.test{path}")
         read = await client.get(f"http://house.test{path}")
     assert asked.status_code == read.status_code
@@ -257,7 +255,7 @@ async def test_a_body_of_another_kind_is_refused_by_name(
     assert "Content-Type" in problem["detail"]
 
 
-async def test_a_form_in_an_encoding_that_nobody_knows_is_refused(api: Api) -> None:
+async def test_a_form_in_an_unknown_encoding_is_refused(api: Api) -> None:
     headers = {"Content-Type": "multipart/form-data; boundary=x; charset=undefined"}
     content = (
         b'--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nA\r\n--x--\r\n'
@@ -266,7 +264,7 @@ async def test_a_form_in_an_encoding_that_nobody_knows_is_refused(api: Api) -> N
     check_problem(answer, 400, "invalid_request")
 
 
-async def test_what_is_no_archive_is_refused_and_not_told_where_it_lay(api: Api) -> None:
+async def test_an_invalid_archive_is_refused_without_naming_its_place(api: Api) -> None:
     headers = {"Content-Type": "application/zip"}
     answer = await api.anna.client.post("/projects/import", content=b"PK", headers=headers)
     problem = check_problem(answer, 422, "invalid_bundle")
@@ -279,7 +277,7 @@ async def test_a_compressed_body_is_refused_by_name(api: Api) -> None:
     check_problem(answer, 415, "unsupported_media_type")
 
 
-async def test_a_boundary_that_speaks_of_json_is_no_json(api: Api) -> None:
+async def test_a_boundary_that_mentions_json_is_not_json(api: Api) -> None:
     headers = {"Content-Type": "multipart/form-data; boundary=jsonjson"}
     part = b'--jsonjson\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\n'
     content = part + "Ein Saal für alle.".encode("utf-16") + b"\r\n--jsonjson--\r\n"
@@ -343,7 +341,7 @@ async def test_pages_show_everything_once_while_more_is_added(api: Api) -> None:
 async def test_the_description_names_every_operation_and_the_page_needs_nothing_from_elsewhere(
     api: Api,
 ) -> None:
-    async with api.knock() as client:
+    async with api.connect() as client:
         described = (await client.get("/openapi.json")).json()
         page = await client.get("http://house.test/docs")
         script = await client.get("http://house.test/docs/docs.js")

@@ -1,17 +1,19 @@
-"""Chat through the API: plain, streamed, paid for, gone on with, rewound, never asked twice."""
+"""Chat through the API: plain, streamed, paid for, continued, rewound, never asked twice."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import httpx2
 import pytest
 
-from dialectic.api.routes import chat
+from dialectic.api.server import open_server
 from dialectic.core.sse import EventParser
 from dialectic.db.pool import Address
 from dialectic.ledger import audit
@@ -22,6 +24,7 @@ from tests.database.job_table import database_of_a_module
 from tests.problems import check_problem
 from tests.scenario.api_in_process import Api, ApiUser, open_api
 from tests.scenario.paid_models import MODELS, TEXT, WRITER, configure
+from tests.waiting import PATIENCE_S
 
 SCRIPT: dict[str, Any] = {
     "keep_bodies": True,
@@ -48,14 +51,23 @@ async def simulator() -> AsyncIterator[Simulator]:
         yield running
 
 
-@pytest.fixture
-async def api(shared: Address, simulator: Simulator, tmp_path: Path) -> AsyncIterator[Api]:
-    settings = configure(tmp_path / "home", simulator, {"sim": None})
+@asynccontextmanager
+async def open_paid(
+    shared: Address, simulator: Simulator, home: Path, **wishes: Any
+) -> AsyncIterator[Api]:
+    """Open the API with models that cost money, which anna has."""
+    settings = configure(home, simulator, {"sim": None})
     catalog = build_catalog(settings)
-    async with open_api(shared, tmp_path / "home", catalog, endpoints=settings.endpoints) as opened:
+    async with open_api(shared, home, catalog, endpoints=settings.endpoints, **wishes) as opened:
         await opened.fund(opened.anna)
         yield opened
     await catalog.close()
+
+
+@pytest.fixture
+async def api(shared: Address, simulator: Simulator, tmp_path: Path) -> AsyncIterator[Api]:
+    async with open_paid(shared, simulator, tmp_path / "home") as opened:
+        yield opened
 
 
 async def find_breaches(api: Api) -> list[Any]:
@@ -105,28 +117,27 @@ async def test_a_streamed_answer_that_is_told_again_says_so(api: Api, simulator:
 @pytest.mark.parametrize(
     ("message", "ends_with"), [("Wait.", "reply"), ("Wait, and fail.", "problem")]
 )
-async def test_a_model_that_thinks_for_long_is_no_dead_line(
-    api: Api,
-    simulator: Simulator,
-    monkeypatch: pytest.MonkeyPatch,
-    message: str,
-    ends_with: str,
+async def test_a_model_that_thinks_for_long_is_not_a_dead_connection(
+    shared: Address, simulator: Simulator, tmp_path: Path, message: str, ends_with: str
 ) -> None:
-    monkeypatch.setattr(chat, "PING_S", 0.05)
     simulator.hold("door")
     wish = build_wish(message, stream=True)
-    asking = asyncio.create_task(api.anna.client.post("/chat", json=wish))
-    await simulator.wait_arrived(1)
-    await asyncio.wait({asking}, timeout=0.3)
-    simulator.release("door")
-    answer = await asking
-    assert (answer.status_code, answer.text.startswith(": still here\n\n")) == (200, True)
-    told = parse_events(answer.text.replace(": still here\n\n", ""))
-    assert told[-1][0] == ends_with
-    assert await find_breaches(api) == []
+    async with open_paid(shared, simulator, tmp_path / "home", ping_s=0.05) as api:
+        headers = {"Authorization": f"Bearer {api.anna.token}"}
+        async with (
+            open_server(api.app, api.hub, host="127.0.0.1", port=0) as running,
+            httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S) as client,
+            client.stream("POST", f"{running.url}/api/v1/chat", json=wish) as answer,
+        ):
+            lines = answer.aiter_lines()
+            assert [await anext(lines) for _ in range(4)] == [": still here", ""] * 2
+            simulator.release("door")
+            told = parse_events("".join([f"{line}\n" async for line in lines]))
+        assert (answer.status_code, told[-1][0]) == (200, ends_with)
+        assert await find_breaches(api) == []
 
 
-async def test_at_the_limit_an_answer_is_incomplete_and_gone_on_with_on_request(
+async def test_at_the_limit_an_answer_is_incomplete_and_continued_on_request(
     api: Api, simulator: Simulator
 ) -> None:
     wish = build_wish("At length.", max_output_tokens=100)
@@ -163,7 +174,7 @@ async def test_what_fails_is_a_problem_and_leaves_nothing_behind(
     assert await find_breaches(api) == []
 
 
-async def test_a_message_is_said_anew_and_what_followed_is_rewound(
+async def test_a_message_is_sent_again_and_what_followed_is_rewound(
     api: Api, simulator: Simulator
 ) -> None:
     first = await api.anna.post("/chat", build_wish("First."))
@@ -223,7 +234,7 @@ async def test_a_chat_that_is_deleted_while_a_model_thinks_is_gone_and_its_answe
     assert await find_breaches(api) == []
 
 
-async def test_whoever_leaves_while_a_model_thinks_is_answered_later_and_asked_once(
+async def test_a_client_that_leaves_during_a_call_is_answered_later_and_the_model_asked_once(
     api: Api, simulator: Simulator
 ) -> None:
     key = {"Idempotency-Key": str(uuid4())}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-import tempfile
 import zipfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -81,7 +80,7 @@ async def test_a_file_becomes_a_prompt_by_its_bytes(api: Api, data: bytes, promp
     ],
     ids=["empty", "a mark alone", "binary", "UTF-16 without a mark", "Latin-1", "too long"],
 )
-async def test_a_file_that_is_no_prompt_is_refused_and_makes_nothing(
+async def test_a_file_that_is_not_a_prompt_is_refused_and_creates_nothing(
     api: Api, data: bytes, status: int, code: str
 ) -> None:
     problem = check_problem(await upload(api.anna, data), status, code)
@@ -162,11 +161,8 @@ def build_crowd() -> bytes:
 
 
 async def test_hostile_archives_are_refused_and_nothing_of_them_is_written(
-    api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    api: Api,
 ) -> None:
-    received = tmp_path / "received"
-    received.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(received))
     before = await api.engine.files.list("")
     cases = {name: data for name, (data, _) in HOSTILE.items()} | {"a crowd": build_crowd()}
     for name, data in cases.items():
@@ -174,7 +170,7 @@ async def test_hostile_archives_are_refused_and_nothing_of_them_is_written(
         assert (answer.status_code, answer.json()["code"]) == (422, "invalid_bundle"), name
     assert await list_projects(api.anna) == []
     assert await api.engine.files.list("") == before
-    assert list(received.iterdir()) == []
+    assert list(api.drafts.iterdir()) == []
 
 
 # -- tokens ---------------------------------------------------------------------------------------
@@ -182,7 +178,7 @@ async def test_hostile_archives_are_refused_and_nothing_of_them_is_written(
 
 async def test_a_token_whose_time_is_over_is_refused(api: Api, shared: Address) -> None:
     made = await api.anna.post("/tokens", {"name": "short", "scopes": ["read"], "life_days": 1})
-    async with api.knock(Authorization=f"Bearer {made['token']}") as client:
+    async with api.connect(Authorization=f"Bearer {made['token']}") as client:
         assert (await client.get("/projects")).status_code == 200
         await execute(
             shared,
@@ -256,7 +252,7 @@ async def until_connected(running: Running, address: Address, *, count: int) -> 
 
 
 async def send(url: str, path: str, headers: dict[str, str], body: str) -> asyncio.StreamWriter:
-    """Send a request and keep its line, which nobody reads."""
+    """Send a request and keep its connection without reading."""
     host, port = url.removeprefix("http://").split(":")
     _, line = await asyncio.open_connection(host, int(port))
     fields = {"Host": host, "Content-Length": str(len(body)), **headers}

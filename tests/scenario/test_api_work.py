@@ -533,10 +533,10 @@ async def test_everybody_learns_who_they_are_and_what_there_is(api: Api) -> None
     check_problem(await api.anna.client.get("/processes/nothing"), 404, "not_found")
 
 
-async def test_a_server_says_how_it_is_and_names_nobody(api: Api) -> None:
+async def test_a_server_reports_its_health_and_names_no_user(api: Api) -> None:
     session = await api.anna.make_session()
     await api.anna.post(f"/sessions/{session['id']}/generate")
-    async with api.knock() as client:
+    async with api.connect() as client:
         assert (await client.get("http://house.test/healthz")).text == "ok\n"
         ready = await client.get("http://house.test/readyz")
         figures = (await client.get("http://house.test/metrics")).text
@@ -555,7 +555,7 @@ async def test_tokens_are_made_shown_once_and_revoked(api: Api) -> None:
     listed = (await api.anna.get("/tokens"))["items"]
     assert made["id"] in {one["id"] for one in listed}
     assert made["token"] not in json.dumps(listed)
-    async with api.knock(Authorization=f"Bearer {made['token']}") as client:
+    async with api.connect(Authorization=f"Bearer {made['token']}") as client:
         assert (await client.get("/projects")).status_code == 200
         check_problem(await client.get("/tokens"), 403, "forbidden")
         gone = await api.anna.client.delete(f"/tokens/{made['id']}")
@@ -574,7 +574,7 @@ async def test_a_browser_comes_in_with_a_token_and_needs_its_word_to_change_anyt
     assert "HttpOnly" in cookie
     assert "SameSite=Lax" in cookie
     headers = {"Cookie": cookie.partition(";")[0]}
-    async with api.knock(**headers) as client:
+    async with api.connect(**headers) as client:
         assert (await client.get("/me")).json()["tenant_id"] == str(api.anna.account.tenant_id)
         unsaid = await client.post("/projects", json={"prompt": "p"})
         check_problem(unsaid, 403, "forbidden")

@@ -22,6 +22,7 @@ from dialectic.errors import StorageMismatch
 from dialectic.ledger import audit
 from dialectic.postgres import embedded
 from dialectic.postgres.programs import load_programs
+from dialectic.storage.archive import open_archive
 from tests.conftest import execute_as_superuser
 from tests.scenario.api_in_process import Api, open_api
 
@@ -52,10 +53,11 @@ async def run(*words: object) -> None:
 
 
 async def list_files(api: Api, project_id: str, out: Path) -> dict[str, str]:
-    exported = await transfer.export_project(
+    await transfer.export_project(
         api.engine, api.anna.account, UUID(project_id), out, finished=False
     )
-    return {entry.path: entry.sha256 for entry in exported.manifest.files}
+    with open_archive(out) as archive:
+        return {entry.path: entry.sha256 for entry in archive.manifest.files}
 
 
 async def test_a_restored_pair_has_every_document_and_its_books_are_right(

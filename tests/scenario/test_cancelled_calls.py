@@ -1,5 +1,5 @@
-"""A call under way is hung up on when nobody wants it any more, and neither lost nor made twice
-when its worker is told to leave: real processes, and a simulator that holds its answers back."""
+"""A call in flight is aborted when it is not wanted any more, and neither lost nor made twice when
+its worker is stopped: real processes, and a simulator that holds its answers back."""
 
 from __future__ import annotations
 

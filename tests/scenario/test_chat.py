@@ -1,4 +1,4 @@
-"""A chat with one model: over real HTTP to the simulator, saved, paid for, gone on with."""
+"""A chat with one model: over real HTTP to the simulator, saved, paid for, continued."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from uuid import uuid4
 import pytest
 
 from dialectic.app import chat
-from dialectic.app.chat import Question
+from dialectic.contract.chats import ChatReply, ChatRequest
 from dialectic.core.models.messages import FinishReason
 from dialectic.db.pool import Connection
 from dialectic.db.tables import chats
@@ -118,8 +118,8 @@ async def load_held(installation: Installation) -> int:
 
 async def ask(
     installation: Installation, message: str = "Name a bakery.", **wishes: Any
-) -> chat.Reply:
-    question = Question(message=message, model=MODEL, **wishes)
+) -> ChatReply:
+    question = ChatRequest(message=message, model=MODEL, **wishes)
     return await chat.send(installation.engine, installation.account, question)
 
 
@@ -137,10 +137,10 @@ async def test_a_question_and_its_answer_are_saved_together_and_paid_for(
     installation: Installation, simulator: Simulator
 ) -> None:
     pieces: list[str] = []
-    question = Question(message="Name a bakery.", model=MODEL, system="Be brief.")
+    question = ChatRequest(message="Name a bakery.", model=MODEL, system_instruction="Be brief.")
     reply = await chat.send(installation.engine, installation.account, question, pieces.append)
-    assert (reply.text, "".join(pieces), reply.calls) == (TEXT, TEXT, 1)
-    assert (reply.finish_reason, reply.is_incomplete) == (FinishReason.STOP, False)
+    assert (reply.content, "".join(pieces), reply.usage.calls) == (TEXT, TEXT, 1)
+    assert (reply.finish_reason, reply.incomplete) == (FinishReason.STOP, False)
     rows = await installation.engine.db.transact(
         installation.account.tenant_id, lambda c: chats.list_messages(c, reply.chat_id)
     )
@@ -170,15 +170,15 @@ async def test_what_was_said_before_is_sent_along(
     assert [m["role"] for m in body["messages"]] == ["user", "assistant", "user"]
 
 
-async def test_a_cut_answer_is_gone_on_with_until_it_is_whole(
+async def test_a_truncated_answer_is_continued_until_it_is_complete(
     installation: Installation, simulator: Simulator
 ) -> None:
-    reply = await ask(installation, continues=True, max_output_tokens=150)
-    assert (reply.text, reply.is_incomplete) == (TEXT, False)
-    assert reply.calls == len(simulator.log.calls) > 1
+    reply = await ask(installation, continue_until_complete=True, max_output_tokens=150)
+    assert (reply.content, reply.incomplete) == (TEXT, False)
+    assert reply.usage.calls == len(simulator.log.calls) > 1
     assert reply.usage.output_tokens == sum(call.output_tokens for call in simulator.log.calls)
     holds = await list_holds(installation)
-    assert [hold["state"] for hold in holds] == ["posted"] * reply.calls
+    assert [hold["state"] for hold in holds] == ["posted"] * reply.usage.calls
     assert await find_breaches(installation) == []
 
 
@@ -186,16 +186,16 @@ async def test_without_that_wish_one_call_is_made(
     installation: Installation, simulator: Simulator
 ) -> None:
     reply = await ask(installation, max_output_tokens=150)
-    assert (reply.calls, len(simulator.log.calls)) == (1, 1)
-    assert (reply.finish_reason, reply.is_incomplete) == (FinishReason.LENGTH, True)
-    assert TEXT.startswith(reply.text)
+    assert (reply.usage.calls, len(simulator.log.calls)) == (1, 1)
+    assert (reply.finish_reason, reply.incomplete) == (FinishReason.LENGTH, True)
+    assert TEXT.startswith(reply.content)
 
 
 async def test_five_calls_are_the_most(installation: Installation, simulator: Simulator) -> None:
-    reply = await ask(installation, continues=True, max_output_tokens=60)
-    assert (reply.calls, len(simulator.log.calls)) == (5, 5)
-    assert (reply.finish_reason, reply.is_incomplete) == (FinishReason.LENGTH, True)
-    assert TEXT.startswith(reply.text)
+    reply = await ask(installation, continue_until_complete=True, max_output_tokens=60)
+    assert (reply.usage.calls, len(simulator.log.calls)) == (5, 5)
+    assert (reply.finish_reason, reply.incomplete) == (FinishReason.LENGTH, True)
+    assert TEXT.startswith(reply.content)
 
 
 async def test_too_long_a_message_fails_before_any_call(
@@ -240,10 +240,10 @@ async def test_a_further_call_that_fails_leaves_what_was_said(
 ) -> None:
     script = {"default": {"text": TEXT}, "rules": [{"turns": "1-", "fault": "500_server"}]}
     async with open_chat(server, template, tmp_path, script) as (installation, _):
-        reply = await ask(installation, continues=True, max_output_tokens=150)
-        assert reply.is_incomplete
+        reply = await ask(installation, continue_until_complete=True, max_output_tokens=150)
+        assert reply.incomplete
         assert "interrupted:provider_transient" in reply.flags
-        assert TEXT.startswith(reply.text)
+        assert TEXT.startswith(reply.content)
         states = [hold["state"] for hold in await list_holds(installation)]
         assert states == ["posted", "voided"]
         assert await find_breaches(installation) == []
@@ -258,8 +258,8 @@ async def test_a_call_that_its_endpoint_has_no_room_for_leaves_no_money_set_asid
         installation,
         simulator,
     ):
-        reply = await ask(installation, continues=True, max_output_tokens=150)
-        assert (reply.calls, reply.is_incomplete) == (1, True)
+        reply = await ask(installation, continue_until_complete=True, max_output_tokens=150)
+        assert (reply.usage.calls, reply.incomplete) == (1, True)
         assert "interrupted:endpoint_busy" in reply.flags, "what was said and paid for stays"
         with pytest.raises(EndpointBusy):
             await ask(installation)
@@ -269,7 +269,7 @@ async def test_a_call_that_its_endpoint_has_no_room_for_leaves_no_money_set_asid
         assert await load_held(installation) == 0
 
 
-async def test_whoever_leaves_before_the_answer_pays_nothing_and_has_nothing_set_aside(
+async def test_a_client_that_leaves_before_the_answer_pays_nothing_and_has_nothing_reserved(
     installation: Installation, simulator: Simulator
 ) -> None:
     simulator.hold()
@@ -294,8 +294,8 @@ async def test_the_money_of_a_long_answer_is_not_given_up_while_its_last_call_ma
         for hold in once:
             hold()
 
-    question = Question(
-        message="Name a bakery.", model=MODEL, continues=True, max_output_tokens=300
+    question = ChatRequest(
+        message="Name a bakery.", model=MODEL, continue_until_complete=True, max_output_tokens=300
     )
     asking = asyncio.create_task(
         chat.send(installation.engine, installation.account, question, hold_up_the_second)
@@ -305,7 +305,7 @@ async def test_the_money_of_a_long_answer_is_not_given_up_while_its_last_call_ma
     assert await sweep_at(installation, first + (second - first) / 2 + AGE) == []
     simulator.release()
     reply = await asking
-    assert reply.calls == len(await list_holds(installation)) > 1
+    assert reply.usage.calls == len(await list_holds(installation)) > 1
     assert {hold["state"] for hold in await list_holds(installation)} == {"posted"}
     assert await find_breaches(installation) == []
 
@@ -336,9 +336,9 @@ async def test_an_answer_that_was_cut_right_at_its_end_is_whole(
         installation,
         simulator,
     ):
-        reply = await ask(installation, continues=True)
-        assert (reply.text, reply.calls, len(simulator.log.calls)) == (SAID, 2, 2)
-        assert (reply.finish_reason, reply.is_incomplete) == (FinishReason.STOP, False)
+        reply = await ask(installation, continue_until_complete=True)
+        assert (reply.content, reply.usage.calls, len(simulator.log.calls)) == (SAID, 2, 2)
+        assert (reply.finish_reason, reply.incomplete) == (FinishReason.STOP, False)
         assert [hold["state"] for hold in await list_holds(installation)] == ["posted", "posted"]
         assert await find_breaches(installation) == []
 
@@ -350,5 +350,5 @@ async def test_wrong_input_is_told(installation: Installation, simulator: Simula
         await ask(installation, chat_id=uuid4())
     reply = await ask(installation)
     with refusing(UsageError, reason="chat_has_begun", subject="system_instruction"):
-        await ask(installation, chat_id=reply.chat_id, system="Be long.")
+        await ask(installation, chat_id=reply.chat_id, system_instruction="Be long.")
     assert len(simulator.log.calls) == 1

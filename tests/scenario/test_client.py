@@ -16,13 +16,15 @@ from uuid import UUID
 import pytest
 
 from dialectic.cli.remote import open_remote_backend
-from dialectic.client import AsyncClient, Client, call, chats, projects
+from dialectic.client import AsyncClient, Client, account, call, projects
 from dialectic.client.events import LOSSES_MAX
 from dialectic.client.transport import read_streamed
 from dialectic.contract.base import Page
 from dialectic.contract.chats import ChatReply
+from dialectic.contract.events import Event
 from dialectic.contract.projects import ProjectSummary
 from dialectic.contract.sessions import Session, SessionRequest
+from dialectic.core.sse import EVENT_BYTES_MAX
 from dialectic.errors import (
     ConfigurationError,
     Conflict,
@@ -38,6 +40,7 @@ from tests.command_pool import CommandResult
 from tests.database.job_table import database_of_a_module
 from tests.ports import find_free_port
 from tests.problems import list_codes, refusing
+from tests.sample_events import build_frame
 from tests.scenario.server_thread import RemoteServer, open_remote_server
 from tests.scenario.test_run import Home, read_tree, without_ids
 
@@ -85,7 +88,7 @@ def test_a_session_is_begun_followed_and_read(client: Client, session: Session) 
     assert session.status == "thesis_generation_complete"
     assert whole.content
     assert (whole.model, whole.stage, whole.version) == (MODEL, "thesis", 1)
-    assert client.look(session.id).session["id"] == str(session.id)
+    assert client.look(session.id).session.id == session.id
     assert [found.id for found in client.list_sessions(session.project_id)] == [session.id]
 
 
@@ -106,7 +109,7 @@ def test_events_are_resumed_behind_the_last_one_that_was_seen(
     first = [next(events) for _ in range(3)]
     events.close()  # type: ignore[attr-defined]
 
-    again = client.events(after=first[0].id, session=session.id)
+    again = client.events(after=first[0].resume_id, session=session.id)
 
     assert [next(again) for _ in range(2)] == first[1:]
 
@@ -169,7 +172,8 @@ async def test_the_asynchronous_client_has_the_same_verbs(
 
     assert both[0] == session
     assert len(lines) == 1
-    assert first.data["session_id"] == str(session.id)
+    assert isinstance(first, Event)
+    assert first.session_id == session.id
     assert isinstance(said[-1], ChatReply)
     assert taken.is_copy
 
@@ -228,7 +232,7 @@ async def test_a_request_whose_answer_is_lost_is_sent_again_under_its_name() -> 
     assert (len(heard), len(keys), "" in keys) == (3, 1, False)
 
 
-async def test_what_is_deleted_is_not_sent_again_when_nobody_knows_whether_it_was() -> None:
+async def test_a_deletion_with_an_unknown_outcome_is_not_sent_again() -> None:
     listening, heard = socket.create_server(("127.0.0.1", 0)), list[str]()
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
     async with await answer_in_turn(listening, [b"", b""], heard), AsyncClient(url) as client:
@@ -238,14 +242,20 @@ async def test_what_is_deleted_is_not_sent_again_when_nobody_knows_whether_it_wa
     assert len(heard) == 1
 
 
+def write_event(number: int) -> bytes:
+    """Write an event of a type that no client knows."""
+    data = build_frame("news", {"word": "hello"}, id=number).data
+    return f"id: a.{number}\nevent: news\ndata: {data}\n\n".encode()
+
+
 async def test_a_stream_that_is_cut_goes_on_behind_its_last_whole_event() -> None:
     listening, heard = socket.create_server(("127.0.0.1", 0)), list[str]()
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    first = HEAD + b"retry: 10\nid: a.1\nevent: x\ndata: {}\n\nid: a.2\nevent: x\nda"
-    second = HEAD + b"id: a.2\nevent: x\ndata: {}\n\n"
+    first = HEAD + b"retry: 10\n" + write_event(1) + write_event(2)[:-9]
+    second = HEAD + write_event(2)
     async with await answer_in_turn(listening, [first, second], heard), AsyncClient(url) as client:
         events = client.events(after="a.0")
-        result = [(await anext(events)).id for _ in range(2)]
+        result = [(await anext(events)).resume_id for _ in range(2)]
         await events.aclose()
 
     assert result == ["a.1", "a.2"]
@@ -255,15 +265,15 @@ async def test_a_stream_that_is_cut_goes_on_behind_its_last_whole_event() -> Non
 GONE = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 6\r\nConnection: close\r\n\r\n<html>"
 
 
-async def test_a_stream_outlives_a_server_that_is_started_anew_behind_a_gateway() -> None:
+async def test_a_stream_outlives_a_server_that_restarts_behind_a_gateway() -> None:
     listening, heard = socket.create_server(("127.0.0.1", 0)), list[str]()
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    first = HEAD + b"retry: 10\nid: a.1\nevent: x\ndata: {}\n\n"
-    second = HEAD + b"id: a.2\nevent: x\ndata: {}\n\n"
+    first = HEAD + b"retry: 10\n" + write_event(1)
+    second = HEAD + write_event(2)
     answers = [first, GONE, b"", HEAD, second]
     async with await answer_in_turn(listening, answers, heard), AsyncClient(url) as client:
         events = client.events(after="a.0")
-        result = [(await anext(events)).id for _ in range(2)]
+        result = [(await anext(events)).resume_id for _ in range(2)]
         await events.aclose()
 
     assert result == ["a.1", "a.2"]
@@ -281,7 +291,16 @@ async def test_a_stream_that_ends_at_once_is_not_asked_for_without_end() -> None
     assert len(heard) <= LOSSES_MAX + 2
 
 
-@pytest.mark.parametrize("result", [b"data: [1]\n\n", b"data: {\n\n"])
+@pytest.mark.parametrize(
+    "result",
+    [
+        b"data: [1]\n\n",
+        b"data: {\n\n",
+        b"data: %s\n\n" % build_frame("session_paused", {}).data.encode(),
+        b"data: " + b"x" * (EVENT_BYTES_MAX + 1),
+    ],
+    ids=["no object", "half an object", "a field is missing", "too long"],
+)
 async def test_events_that_are_none_are_told_as_that(result: bytes) -> None:
     listening, heard = socket.create_server(("127.0.0.1", 0)), list[str]()
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
@@ -323,10 +342,45 @@ async def test_an_answer_whose_stream_is_lost_is_asked_for_again_just_as_it_was(
     assert (len(heard), len(keys), len(bodies)) == (2, 1, 1)
 
 
+async def test_a_question_whose_gateway_has_no_server_is_asked_again() -> None:
+    listening, heard = socket.create_server(("127.0.0.1", 0)), list[str]()
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    whole = build_reply("The Early Loaf.")
+    result = HEAD + b"event: reply\ndata: %s\n\n" % whole.model_dump_json().encode()
+    async with await answer_in_turn(listening, [GONE, result], heard), AsyncClient(url) as client:
+        assert [piece async for piece in client.chat("Name a bakery.", MODEL)] == [whole]
+
+    assert len({find_header(one, "idempotency-key") for one in heard}) == 1
+
+
+async def test_the_synchronous_client_gets_over_the_same_losses() -> None:
+    listening, heard = socket.create_server(("127.0.0.1", 0)), list[str]()
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    done = b"HTTP/1.1 204 Done\r\nConnection: close\r\n\r\n"
+    whole = build_reply("The Early Loaf.")
+    reply = HEAD + b"event: reply\ndata: %s\n\n" % whole.model_dump_json().encode()
+    cut = HEAD.replace(b"close\r\n", b"close\r\nContent-Length: 999\r\n") + b": still here\n\n"
+    answers = [b"", done, cut, reply, HEAD + b"retry: 1\n\n", *[HEAD] * (LOSSES_MAX + 1)]
+
+    def use() -> None:
+        with Client(url) as client:
+            client.mark_read(1)
+            assert list(client.chat("Name a bakery.", MODEL)) == [whole]
+            with refusing(ServerUnreachable, reason="streams_end", subject=url):
+                next(client.events())
+
+    async with await answer_in_turn(listening, answers, heard):
+        await asyncio.to_thread(use)
+
+    keys = [find_header(one, "idempotency-key") for one in heard]
+    assert (keys[0], keys[2]) == (keys[1], keys[3])
+    assert len(set(keys[:4])) == 2
+
+
 def test_a_question_that_was_answered_is_answered_again_without_being_asked(
     client: Client,
 ) -> None:
-    question = chats.ask("Name a bakery once.", MODEL, stream=True, key="one-bakery")
+    question = account.ask("Name a bakery once.", MODEL, stream=True, key="one-bakery")
     said = [client.send(replace(question, read=read_streamed)) for _ in range(2)]
 
     assert said[0] == said[1]

@@ -18,10 +18,9 @@ import pytest
 
 from dialectic.app import contributions, quotes, sessions, transfer
 from dialectic.app.transaction import Tenant
-from dialectic.core.documents.file_locations import Combining, Intermediate
-from dialectic.core.documents.file_paths import parse_path
+from dialectic.contract.sessions import RunRequest
+from dialectic.core.documents.file_paths import Intermediate, parse_path
 from dialectic.core.money.quote import Quote
-from dialectic.core.run_request import RunRequest
 from dialectic.postgres import embedded
 from dialectic.processes.loader import load_process
 from tests.scenario.documented_layout import STAGE_FOLDER, list_patterns
@@ -95,7 +94,7 @@ PROMPTS = {
 
 
 def fill(word: str, tokens: int) -> str:
-    """A text of so many tokens, made of one word."""
+    """A text of this number of tokens, made of one word."""
     return (f"{word} " * (4 * tokens))[: 4 * tokens - 1] + "."
 
 
@@ -177,7 +176,7 @@ async def quote_all(paid_session: PaidSession, tmp_path: Path, models: int) -> Q
         await quotes.quote_run(
             paid_session.installation.engine, paid_session.installation.account, ask
         )
-    ).quote
+    ).lines
 
 
 async def test_a_heap_becomes_one_level_and_the_reader_sees_what_was_merged_and_no_original(
@@ -211,7 +210,7 @@ async def test_a_heap_becomes_one_level_and_the_reader_sees_what_was_merged_and_
         assert row["is_intermediate"]
         place = parse_path(row["storage_path"])
         assert isinstance(place, Intermediate)
-        assert isinstance(place.contribution.relation, Combining)
+        assert place.contribution.relation.kind == "combining"
         labels = re.findall(r"BEGIN (Idea [A-D]) ", record.read_prompt(row))
         assert len(labels) == len(row["source_contribution_ids"])
     # Four readers, all of one model: one heap for all of them, and each answer paid for once.

@@ -18,14 +18,14 @@ import dialectic
 from dialectic.app import contributions, sessions
 from dialectic.app.search import search_project
 from dialectic.app.transaction import Tenant
-from dialectic.core.documents.file_locations import ResourceKind
+from dialectic.contract.projects import ResourceRequest
+from dialectic.core.documents.file_paths import ResourceKind
 from dialectic.core.job import PlanPayload, parse_payload
-from dialectic.core.run_request import Given
 from dialectic.ledger import audit
 from dialectic.pipeline.assemble import Kind, Part
 from dialectic.pipeline.fit.embed import Library
 from dialectic.pipeline.fit.shorten import Abstractor
-from dialectic.pipeline.fit.shortener import Turn
+from dialectic.pipeline.fit.turn import Turn
 from dialectic.pipeline.gather import gather
 from dialectic.pipeline.load import load_job_context
 from dialectic.pipeline.run import run_job
@@ -74,7 +74,9 @@ def write_text(sentences: int, word: str = "Point") -> str:
     return "\n".join(lines).strip() + "\n"
 
 
-LONG_RESOURCES = (Given(ResourceKind.REFERENCE_DOCUMENTS, "notes.md", write_text(600)),)
+LONG_RESOURCES = (
+    ResourceRequest(kind=ResourceKind.REFERENCE_DOCUMENTS, name="notes.md", text=write_text(600)),
+)
 
 
 def configure(home: Path, text: str) -> Settings:
@@ -235,7 +237,7 @@ async def test_a_whole_dialectic_of_long_documents_fits_models_with_small_window
 # -- money -----------------------------------------------------------------------------------------
 
 
-async def test_a_long_prompt_that_costs_too_large_a_share_waits_and_calls_nobody(
+async def test_a_long_prompt_that_costs_too_large_a_share_waits_without_a_call(
     server: embedded.Server, template: str, tmp_path: Path
 ) -> None:
     home = tmp_path / "home"
@@ -273,7 +275,11 @@ async def test_what_was_shortened_once_is_found_by_a_second_run_that_reads_and_p
         installation = paid_session.installation
         resources = (
             *LONG_RESOURCES,
-            Given(ResourceKind.CONSTRAINT_BOUNDARIES, "rules.md", write_text(40, "Rule")),
+            ResourceRequest(
+                kind=ResourceKind.CONSTRAINT_BOUNDARIES,
+                name="rules.md",
+                text=write_text(40, "Rule"),
+            ),
         )
         session_id = await installation.play([WRITER] * 3, until="thesis", resources=resources)
         first = len(list_calls(paid_session, "embeddings"))
@@ -380,8 +386,12 @@ async def test_a_process_may_have_abstracts_written_once_for_all_its_models(
         server, template, home, script, window=12_000, answer=800, embedder="builtin/static"
     ) as paid_session:
         resources = (
-            Given(ResourceKind.REFERENCE_DOCUMENTS, "notes.md", write_text(450)),
-            Given(ResourceKind.DOMAIN_STANDARDS, "rules.md", write_text(450, "Rule")),
+            ResourceRequest(
+                kind=ResourceKind.REFERENCE_DOCUMENTS, name="notes.md", text=write_text(450)
+            ),
+            ResourceRequest(
+                kind=ResourceKind.DOMAIN_STANDARDS, name="rules.md", text=write_text(450, "Rule")
+            ),
         )
         session_id = await paid_session.installation.play(
             [WRITER] * 3, until="thesis", resources=resources, process=str(process)
@@ -430,7 +440,7 @@ async def test_where_its_writer_has_no_room_for_a_text_an_extract_takes_the_plac
         turn = Turn(engine, job, scene, gather(scene, job, payload), card)
         narrow = replace(card, context_window_tokens=900, max_input_tokens=900)
         writer = Abstractor(turn, Library(turn), write_text(60, "Task"), writer=narrow)
-        made = await writer.apply([Part(Kind.INPUT, 0, "Notes", write_text(90))], 200)
+        made = await writer.shorten(Part(Kind.INPUT, 0, "Notes", write_text(90)), 200)
         assert paid_session.calls == asked
         assert await verify(installation) == []
     assert [(row["purpose"], row["state"]) for row in holds] == [
@@ -440,7 +450,7 @@ async def test_where_its_writer_has_no_room_for_a_text_an_extract_takes_the_plac
     (item,) = list_shortened(document)
     assert item["compressor"] == f"abstract/1 {WRITER}"
     for text in (
-        made.items[0].text,
+        made.text,
         list_calls(paid_session, "chat")[1].body["messages"][-1]["content"],
     ):
         assert "passages left out" in text
@@ -477,7 +487,9 @@ async def test_what_was_paid_to_shorten_a_prompt_that_is_turned_away_is_told_onc
 ) -> None:
     script = {**SHORT, "rules": [{"calls": "1", "fault": "400_context_length"}]}
     home = tmp_path / "home"
-    twice = Given(ResourceKind.CONSTRAINT_BOUNDARIES, "rules.md", write_text(600))
+    twice = ResourceRequest(
+        kind=ResourceKind.CONSTRAINT_BOUNDARIES, name="rules.md", text=write_text(600)
+    )
     async with open_small_shop(
         server, template, home, script, window=6_000, answer=500
     ) as paid_session:

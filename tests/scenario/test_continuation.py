@@ -1,4 +1,4 @@
-"""Answers that are cut off are gone on with, turn by turn, until the document is whole."""
+"""Truncated answers are continued, turn by turn, until the document is complete."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from dialectic.errors import ContextWindowError, DialecticError, ProviderTransie
 from dialectic.postgres import embedded
 from dialectic.providers.base import OnText
 from dialectic.providers.catalog import Catalog
-from dialectic.providers.offline import CARDS, OfflineProvider
+from dialectic.providers.offline.provider import CARDS, OfflineProvider
 from tests.scenario.test_run import PROMPT, Home, copy_home, read_project, without_ids
 from tests.scenario.whole_session import (
     ARCHITECT,
@@ -295,7 +295,7 @@ async def play(installation: Installation, **wishes: Any) -> tuple[Record, list[
     return await installation.record(session_id), await read_chunks(installation, session_id)
 
 
-async def test_an_answer_without_end_is_a_document_of_so_many_turns(
+async def test_an_answer_without_end_is_a_document_of_a_limited_number_of_turns(
     installation: Installation, script: Scripted
 ) -> None:
     script.answers, script.ends = build_texts(20), False
@@ -318,7 +318,7 @@ async def test_a_turn_without_words_ends_the_document(
     assert [chunk["content"] for chunk in chunks] == [first, "\n"], "what was paid for is kept"
 
 
-async def test_a_model_that_begins_anew_is_forgiven_once_and_then_fails_with_what_is_saved(
+async def test_a_model_that_starts_over_is_forgiven_once_and_then_fails_with_what_is_saved(
     installation: Installation, script: Scripted
 ) -> None:
     texts = build_texts(4)
@@ -458,7 +458,7 @@ async def test_a_session_that_is_cancelled_keeps_what_was_said(
     assert record.contributions == []
 
 
-async def test_a_document_that_is_written_anew_has_a_chain_of_its_own(
+async def test_a_regenerated_document_has_turns_of_its_own(
     installation: Installation, script: Scripted
 ) -> None:
     texts = build_texts(4)

@@ -22,10 +22,10 @@ from dialectic.pipeline.assemble import build_history
 from dialectic.pipeline.call import build_answer
 from dialectic.pipeline.interpret import Continue, Finish, Limits, interpret
 from dialectic.postgres import embedded
-from dialectic.providers.base import RemoteProvider
 from dialectic.providers.catalog import open_provider
+from dialectic.providers.exchange import HttpProvider
 from dialectic_simulator import Simulator, open_simulator
-from dialectic_simulator.truncation import count_tokens
+from dialectic_simulator.text import count_tokens
 from tests.scenario.simulated_endpoints import (
     KEY,
     WIRES,
@@ -74,11 +74,11 @@ THE_FACTS = {"models": {"*": {"tokenizer": ENCODING}}}
 class Author:
     """A model behind one wire, asked turn by turn until its document is there."""
 
-    provider: RemoteProvider
+    provider: HttpProvider
     simulator: Simulator
 
     async def write(self, *, first: int, later: int) -> tuple[Finish, list[str]]:
-        """Write a document in turns of so many tokens; give it, and what was said before."""
+        """Write a document in turns of a number of tokens; give it, and what was said before."""
         said: list[str] = []
         while True:
             request = Request(

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from dialectic.core.documents.file_locations import ResourceKind
+from dialectic.contract.projects import ResourceRequest
+from dialectic.core.documents.file_paths import ResourceKind
 from dialectic.core.documents.front_matter import split_document
 from dialectic.core.process.definition import Stage as ProcessStage
-from dialectic.core.run_request import Given
 from dialectic.postgres import embedded
 from dialectic.processes.loader import load_process
 from tests.scenario.whole_session import (
@@ -63,8 +63,10 @@ def finished_session(
             lead=models[-1],
             domain="Software Development",
             resources=(
-                Given(ResourceKind.DOMAIN_STANDARDS, "tax", STANDARDS),
-                Given(ResourceKind.CONSTRAINT_BOUNDARIES, "limits", CONSTRAINTS),
+                ResourceRequest(kind=ResourceKind.DOMAIN_STANDARDS, name="tax", text=STANDARDS),
+                ResourceRequest(
+                    kind=ResourceKind.CONSTRAINT_BOUNDARIES, name="limits", text=CONSTRAINTS
+                ),
             ),
         )
         return await installation.record(session_id)

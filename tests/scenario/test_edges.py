@@ -134,7 +134,7 @@ def test_messages_that_have_no_room_do_not_stop_the_work(home: Home) -> None:
 # -- where a session stands -----------------------------------------------------------------------
 
 
-def test_pausing_or_cancelling_twice_is_no_error(home: Home) -> None:
+def test_pausing_or_cancelling_twice_is_not_an_error(home: Home) -> None:
     session = detach(home)
     for word, done in (("pause", "is paused"), ("cancel", "is cancelled")):
         first, second = (home.tell(word, session[:8]) for _ in range(2))
@@ -203,7 +203,7 @@ def test_a_list_that_leaves_something_out_says_so(made_home: Path, tmp_path: Pat
 COPY_SESSION = """
     create temporary table copies as
       select s.* from dialectic.dialectic_sessions s, generate_series(1, 50);
-    update copies set id = gen_random_uuid();
+    update copies set id = gen_random_uuid(), phase = 'pending';
     insert into dialectic.dialectic_sessions select * from copies;
 """
 
@@ -246,7 +246,7 @@ def test_what_cannot_be_is_refused_before_a_session_is_made(
     assert home.tell("status").stdout == before
 
 
-def test_a_name_and_a_folder_that_are_no_text_are_taken_as_they_are(
+def test_a_name_and_a_folder_that_are_not_text_are_used_as_they_are(
     home: Home, tmp_path: Path
 ) -> None:
     out = Path(os.fsdecode(bytes(tmp_path) + b"/\xff"))
@@ -256,7 +256,7 @@ def test_a_name_and_a_folder_that_are_no_text_are_taken_as_they_are(
     assert list(out.rglob("*_1_thesis.md")) == [Path(result.stdout.strip())]
 
 
-def test_a_message_that_is_no_text_is_refused_as_a_prompt_is(home: Home, tmp_path: Path) -> None:
+def test_a_message_that_is_not_text_is_refused_as_a_prompt_is(home: Home, tmp_path: Path) -> None:
     (tmp_path / "latin").write_bytes(b"caf\xe9")
     for command in ("run -", "chat"):
         result = tell_in_shell(home, f"{command} < {shlex.quote(str(tmp_path))}/latin")
@@ -264,7 +264,7 @@ def test_a_message_that_is_no_text_is_refused_as_a_prompt_is(home: Home, tmp_pat
         assert all(name in result.stderr for name in ("UTF-8", "byte 3"))
 
 
-def test_whoever_asks_for_json_gets_json(home: Home) -> None:
+def test_a_request_for_json_gets_json(home: Home) -> None:
     result = home.tell(*RUN, "--detach", "--json", PROMPT)
     session = json.loads(result.stdout)["session_id"]
     assert session in result.stderr
@@ -274,7 +274,7 @@ def test_whoever_asks_for_json_gets_json(home: Home) -> None:
     assert PROMPT in request["messages"][0]["content"]
 
 
-def test_whoever_stops_reading_is_told_what_goes_on_with_it(home: Home) -> None:
+def test_a_user_who_stops_reading_is_told_what_continues(home: Home) -> None:
     result = tell_in_shell(home, f"{shlex.join(RUN)} --json {shlex.quote(PROMPT)} | head -c 1")
     session = result.stderr.split("Session ")[1][:8]
     assert f"`dialectic resume {session}`" in result.stderr
@@ -334,7 +334,7 @@ def test_no_command_shows_a_password(home: Home, url: str) -> None:
         assert "sesame" not in result.stdout + result.stderr
 
 
-def test_a_home_whose_name_is_no_text_works(tmp_path: Path) -> None:
+def test_a_home_whose_name_is_not_text_works(tmp_path: Path) -> None:
     with open_home(Path(os.fsdecode(bytes(tmp_path) + b"/\xff"))) as home:
         result = home.tell("status")
         assert result.code == 0, result.stderr
@@ -354,7 +354,7 @@ def test_a_bundle_is_a_plain_file(home: Home, tmp_path: Path) -> None:
     assert home.tell("export", os.fsdecode(b"no such project \xff")).code == 2
 
 
-def test_what_nobody_foresaw_is_one_line_and_more_only_if_asked_for(
+def test_an_unexpected_error_is_one_line_and_more_only_on_request(
     made_home: Path, tmp_path: Path
 ) -> None:
     with copy_home(made_home, tmp_path / "home") as home:

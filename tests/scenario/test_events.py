@@ -17,13 +17,14 @@ from chaos.event_clients import Frame, Line
 from chaos.event_server import build_app, serving
 from dialectic.api.event_stream import Pace
 from dialectic.api.server import Running, open_server
-from dialectic.core.event import format_id
+from dialectic.contract.events import format_id
 from dialectic.db.pool import WORKER_ROLE, Address, Connection, Database
 from dialectic.db.tables import notifications, records
 from dialectic.db.tables.records import Account
 from dialectic.events.hub import Hub
 from dialectic.postgres import embedded
 from tests.database.job_table import database_of_a_module
+from tests.sample_events import News
 from tests.scenario import api_in_process
 from tests.scenario.api_in_process import ApiUser
 from tests.waiting import PATIENCE_S
@@ -53,8 +54,8 @@ class ApiServer:
     async def tell(self, *words: str, size_bytes: int = 0) -> None:
         async def work(connection: Connection) -> None:
             for word in words:
-                data = {"word": word, "ballast": "x" * size_bytes}
-                await records.record_event(connection, self.session_id, "news", data)
+                news = News(session_id=self.session_id, word=word, ballast="x" * size_bytes)
+                await records.record_event(connection, news)
 
         await self.inner.engine.db.transact(self.user.account.tenant_id, work)
 
@@ -88,7 +89,7 @@ async def open_door(
 
 
 def open_narrow() -> socket.socket:
-    """A socket that holds little of what nobody reads."""
+    """A socket with a small buffer, which is not read."""
     narrow = socket.socket()
     narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     narrow.setblocking(False)
@@ -96,7 +97,7 @@ def open_narrow() -> socket.socket:
 
 
 async def read(line: Line, count: int) -> list[Frame]:
-    """The next so many events."""
+    """The next events, a number of them."""
     found: list[Frame] = []
     async with asyncio.timeout(PATIENCE_S):
         while len(found) < count and (frames := await line.read()) is not None:
@@ -144,6 +145,20 @@ async def test_a_stream_is_resumed_from_the_last_event_seen(api_server: ApiServe
     assert await read_words(await api_server.call(f"?after={second.event_id}"), 1) == ["three"]
     whole = f"?after=0&session={api_server.session_id}"
     assert await read_words(await api_server.call(whole), 3) == ["one", "two", "three"]
+
+
+async def test_a_huge_event_comes_whole_and_the_stream_goes_on_behind_it(
+    api_server: ApiServer,
+) -> None:
+    await api_server.tell("before")
+    await api_server.tell("huge", size_bytes=6_000_000)
+    await api_server.tell("after")
+    line = await api_server.call("?after=0")
+    first, huge, *_ = await read(line, 2)
+    assert huge.data["data"]["ballast"] == "x" * 6_000_000
+    line.close()  # perhaps in the middle of the third
+    assert await read_words(await api_server.call(last_id=huge.event_id), 1) == ["after"]
+    assert await read_words(await api_server.call(last_id=first.event_id), 2) == ["huge", "after"]
 
 
 async def test_who_hears_nothing_comes_back_to_where_it_began(api_server: ApiServer) -> None:
@@ -258,7 +273,7 @@ async def test_who_does_not_read_what_it_missed_is_dropped_too(api_server: ApiSe
 
     engine, hub = api_server.inner.engine, api_server.hub
     hub.tail_bytes_max = 0
-    strict = build_app(engine, hub, find_caller, Pace(send_max_s=0.2, end_max_s=0.2, page=1))
+    strict = build_app(engine, hub, find_caller, Pace(send_max_s=0.2, end_max_s=0.2), page=1)
     await api_server.tell(*(str(n) for n in range(30)), size_bytes=300_000)
     async with serving(strict, hub) as port:
         line = await Line(port, "/events?after=0").open(open_narrow())

@@ -275,10 +275,8 @@ async def test_on_autopilot_a_critique_does_not_wait_for_the_other_theses(
 
 async def has_ended(installation: Installation, session_id: UUID) -> bool:
     status: str = (
-        await Tenant(installation.engine, installation.account).run(
-            sessions.load_overview, session_id
-        )
-    ).session["status"]
+        await Tenant(installation.engine, installation.account).run(sessions.get_detail, session_id)
+    ).session.status
     return status.endswith(("_complete", "_failed"))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ HARMLESS = "# A plan\n\nThe hall is opened at nine, and the key hangs at the bak
 
 async def play(
     server: embedded.Server, template: str, home: Path, said: str
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]], str]:
+) -> tuple[list[dict[str, Any]], list[Mapping[str, Any]], str]:
     """Two models argue and say the same all the time; give their documents and what was sent."""
     script = {"keep_bodies": True, "default": {"text": said}}
     async with open_paid_session(server, template, home, script) as paid_session:
@@ -38,13 +39,13 @@ async def play(
         return record.contributions, bodies, record.session["status"]
 
 
-def read_systems(bodies: list[dict[str, Any]]) -> Counter[str]:
-    """What models are told beside the texts."""
+def read_systems(bodies: list[Mapping[str, Any]]) -> Counter[str]:
+    """What models are told in addition to the texts."""
     first = (body["messages"][0] for body in bodies)
     return Counter(message["content"] for message in first if message["role"] == "system")
 
 
-async def test_orders_in_prompts_and_answers_change_nothing_but_the_texts_they_stand_in(
+async def test_orders_in_prompts_and_answers_change_only_the_texts_that_contain_them(
     server: embedded.Server, template: str, tmp_path: Path
 ) -> None:
     plain, asked, ended = await play(server, template, tmp_path / "plain", HARMLESS)

@@ -77,7 +77,7 @@ async def test_texts_that_are_paid_for_are_read_once_if_no_commit_is_told(
     assert len(paid_session.simulator.log.calls) == len(holds)
 
 
-async def test_what_a_person_wants_written_anew_is_written_once_if_no_commit_is_told(
+async def test_a_regeneration_is_done_once_even_if_the_commit_is_not_confirmed(
     server: embedded.Server, template: str, tmp_path: Path
 ) -> None:
     async with open_installation(server, template, tmp_path / "home") as installation:

@@ -16,12 +16,11 @@ import pytest
 
 from dialectic.app import quotes, sessions
 from dialectic.app.transaction import Tenant
+from dialectic.contract.sessions import RunRequest
 from dialectic.core.job import Job
-from dialectic.core.models.messages import UsageSource
+from dialectic.core.models.messages import Actual, UsageSource
 from dialectic.core.models.model import ModelCard
-from dialectic.core.models.usage import Actual
 from dialectic.core.money.price import Rates
-from dialectic.core.run_request import RunRequest
 from dialectic.db.pool import WORKER_ROLE, Connection, Database
 from dialectic.db.tables import jobs
 from dialectic.errors import DatabaseFull, LeaseLost, Remedy, RemedyAction, read_remedy
@@ -249,7 +248,7 @@ async def test_a_wallet_that_only_counts_refuses_nothing(paid_session: PaidSessi
     assert (await paid_session.load_wallet()).balance_credits == -posted["charged_credits"] < 0
 
 
-async def test_a_call_whose_money_calls_in_flight_hold_waits_a_moment_and_nobody_is_asked(
+async def test_a_call_whose_money_is_reserved_by_calls_in_flight_waits_a_moment_without_a_question(
     paid_session: PaidSession,
 ) -> None:
     paid_session = paid_session.allow(max_spend_fraction=1.0)
@@ -305,7 +304,7 @@ async def test_sixteen_calls_at_once_never_exceed_a_budget_and_a_higher_one_goes
     await paid_session.installation.admin.execute(WATCH)
     budget = 20_000
     session_id = await paid_session.installation.create(
-        [WRITER] * 4, until="antithesis", max_output_tokens=1_000, budget_credits=budget
+        [WRITER] * 4, until="antithesis", max_output_tokens=1_000, budget="0.02"
     )
     await Tenant(paid_session.installation.engine, paid_session.installation.account).run(
         sessions.generate, session_id
@@ -495,7 +494,7 @@ async def claim_alone(paid_session: PaidSession, session_id: UUID) -> Job:
 
 
 async def begin_call(paid_session: PaidSession) -> tuple[UUID, asyncio.Task[None]]:
-    """Begin a session whose only call is on its way, and nobody keeps its lease."""
+    """Start a session whose only call is in flight, without a worker that renews its lease."""
     await paid_session.put_in(PLENTY)
     session_id = await paid_session.installation.create([WRITER], until="thesis")
     await Tenant(paid_session.installation.engine, paid_session.installation.account).run(
@@ -617,8 +616,8 @@ async def test_a_quote_for_three_models_comes_near_what_they_cost_and_never_belo
             await quotes.quote_run(
                 paid_session.installation.engine, paid_session.installation.account, ask
             )
-        ).quote
-        session_id = await paid_session.installation.play(ask.models)
+        ).lines
+        session_id = await paid_session.installation.play([WRITER] * 3)
         posted = await paid_session.check_books(session_id)
         assert paid_session.calls == len(posted)
     figures, bound = quoted.figures, quoted.as_dict()["bound"]

@@ -213,7 +213,7 @@ def test_a_fault_is_told_with_its_file_stage_step_and_field(
         assert word in result.stderr
 
 
-def test_a_variable_that_nobody_gives_is_told_with_its_prompt(home: Home, tmp_path: Path) -> None:
+def test_a_variable_without_a_value_is_reported_with_its_prompt(home: Home, tmp_path: Path) -> None:
     folder = shutil.copytree(EXAMPLE, tmp_path / "mine")
     (folder / "prompts" / "judge.md").write_text("{{ request }} {{ inputs }} {{ wisdom }}")
     result = home.tell("check", str(folder))

@@ -2,7 +2,7 @@
 
 Every case has an endpoint, a session and a model of its own. All are played at once by one worker,
 and each test looks at what one of them left: in the job's row, in the documents, in the log of the
-simulator. Nobody waits for a retry: the wait is read from the row, and then time passes.
+simulator. No test waits for a retry: the delay is read from the row, and then time passes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -289,7 +289,7 @@ async def look(play: Play, simulator: Simulator) -> dict[str, Outcome]:
     """Collect what every case has left."""
     installation = play.installation
     standings = {
-        row["endpoint"]: row for row in await admission.list_endpoints(installation.engine.db)
+        row.endpoint: asdict(row) for row in await admission.list_endpoints(installation.engine.db)
     }
     chunks = await installation.fetch("select * from dialectic_chunks order by turn_index")
     waits = await installation.fetch("select * from waits order by id")
@@ -368,7 +368,7 @@ def expect_none(outcome: Outcome, status: str, code: str, *, calls: int) -> None
 
 
 def expect_tried_again(outcome: Outcome, *codes: str) -> None:
-    """So many errors, each followed by a wait of our own choosing, and then the document."""
+    """A number of errors, each followed by a delay of our own choosing, and then the document."""
     expect_document(outcome, calls=len(codes) + 1)
     assert outcome.codes == list(codes)
     ceilings_s = [2.0, 4.0, 8.0][: len(codes)]
@@ -402,14 +402,16 @@ def test_a_wait_that_makes_no_sense_is_ours_to_choose_and_one_of_years_an_hour(
 
 
 @row(3)
-def test_an_empty_purse_pauses_the_job_and_the_endpoint(case: Case, outcome: Outcome) -> None:
+def test_an_account_without_credit_pauses_the_job_and_the_endpoint(
+    case: Case, outcome: Outcome
+) -> None:
     expect_none(outcome, "paused", "provider_quota", calls=1)
     standing = outcome.standing
     assert (standing["circuit"], standing["reason"]) == ("open", "provider_quota")
 
 
 @pytest.mark.parametrize("wire", WIRES, ids=lambda wire: f"row 3: {wire}")
-async def test_nobody_calls_an_empty_account_until_a_person_resumes(
+async def test_an_empty_account_gets_no_call_until_a_person_resumes(
     server: embedded.Server, template: str, tmp_path: Path, wire: str
 ) -> None:
     script = {
@@ -507,7 +509,7 @@ def test_the_page_of_a_login_is_kept_and_asked_for_twice_more(case: Case, outcom
 
 
 @row(11)
-def test_no_answer_or_a_refused_one_is_no_document(case: Case, outcome: Outcome) -> None:
+def test_no_answer_or_a_refused_one_is_not_a_document(case: Case, outcome: Outcome) -> None:
     if case.fault != "empty_choices":
         expect_none(outcome, "failed", "provider_filtered", calls=1)
     elif case.wire == "anthropic":  # it says why it ended, although it said nothing else
@@ -523,7 +525,7 @@ def test_an_empty_answer_is_asked_for_once_more(case: Case, outcome: Outcome) ->
 
 
 @row(13)
-def test_parts_are_joined_and_a_tool_that_nobody_offered_is_an_error(
+def test_parts_are_joined_and_a_tool_that_was_not_offered_is_an_error(
     case: Case, outcome: Outcome
 ) -> None:
     if case.fault == "parts_list":
@@ -571,7 +573,7 @@ def test_a_stream_that_never_says_why_it_ends_leaves_no_chunk_and_is_asked_again
 
 
 def expect_kept(outcome: Outcome) -> None:
-    """What was said before it broke off is kept beside the error."""
+    """What was said before it broke off is kept with the error."""
     said = outcome.job["error_details"][0]["raw"]["text"]
     assert said
     assert TEXT.startswith(said)
@@ -585,7 +587,7 @@ def test_silence_is_not_waited_for_without_end(case: Case, outcome: Outcome) -> 
 
 
 def test_who_sets_no_limits_has_those_of_the_table_of_faults() -> None:
-    """Rows 17 and 18: cases here set shorter ones, for nobody is to wait that long."""
+    """Rows 17 and 18: cases here set shorter ones, so that no test waits that long."""
     plain = Endpoint(name="plain", kind=WireFormat.OPENAI, base_url="http://127.0.0.1/v1")
     assert (plain.idle_s, plain.first_byte_s, plain.timeout_s) == (60.0, 120.0, 1800.0)
 
@@ -644,7 +646,7 @@ def test_who_cannot_be_reached_is_tried_again_but_one_without_a_certificate_only
 
 
 @row(24)
-def test_a_finish_reason_nobody_knows_is_an_error_and_never_the_end_of_a_document(
+def test_an_unknown_finish_reason_is_an_error_and_never_the_end_of_a_document(
     case: Case, outcome: Outcome
 ) -> None:
     if case.fault == "finish_other_case":
@@ -670,7 +672,7 @@ def test_an_answer_without_end_ends_at_the_limit_visibly_incomplete(
 
 
 @row(26)
-def test_an_answer_that_is_cut_off_before_its_first_word_is_no_document(
+def test_an_answer_that_is_cut_off_before_its_first_word_is_not_a_document(
     case: Case, outcome: Outcome
 ) -> None:
     expect_none(outcome, "retry_loop_failed", "provider_malformed", calls=2)
@@ -679,7 +681,7 @@ def test_an_answer_that_is_cut_off_before_its_first_word_is_no_document(
 
 
 @row(27)
-def test_a_model_that_begins_anew_is_trimmed_once_and_then_fails(
+def test_a_model_that_starts_over_is_trimmed_once_and_then_fails(
     case: Case, outcome: Outcome
 ) -> None:
     if case.fault == "continuation_restarts":

@@ -20,15 +20,23 @@ import pytest
 from dialectic.app import quotes, sessions
 from dialectic.app.projects import create_session
 from dialectic.app.transaction import Tenant
+from dialectic.contract.base import show_dollars
+from dialectic.contract.sessions import RunRequest
 from dialectic.core.documents.front_matter import split_document
 from dialectic.core.money.price import price_call
-from dialectic.core.money.quote import Amount, LineKey, Quote, add_up, build_forecast
+from dialectic.core.money.quote import (
+    Amount,
+    LineKey,
+    Quote,
+    SessionForecast,
+    add_up,
+    build_forecast,
+)
 from dialectic.core.process.reductions import shrink_process
-from dialectic.core.run_request import RunRequest
 from dialectic.postgres import embedded
 from dialectic.processes.loader import load_process
 from dialectic.providers.catalog import Catalog
-from dialectic.providers.offline import CARDS
+from dialectic.providers.offline.provider import CARDS
 from tests.scenario.test_run import Home, copy_home
 from tests.scenario.whole_session import (
     ARCHITECT,
@@ -42,7 +50,8 @@ from tests.scenario.whole_session import (
 from tests.waiting import PATIENCE_S
 
 CAST = [ARCHITECT, PRAGMATIST, SKEPTIC]
-ASK = RunRequest(prompt=PROMPT, models=CAST, process=load_process("standard"))
+STANDARD = load_process("standard")
+ASK = RunRequest(prompt=PROMPT, models=CAST, process=STANDARD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +60,8 @@ class QuotedSession:
 
     before: Quote
     asked: Quote
-    then: quotes.SessionQuote
-    after: quotes.SessionQuote
+    then: SessionForecast
+    after: SessionForecast
     again: Quote
     record: Record
 
@@ -82,10 +91,10 @@ async def tell(installation: Installation) -> QuotedSession:
         await installation.work(session_id)
     return QuotedSession(
         before=before.rest,
-        asked=asked.quote,
+        asked=asked.lines,
         then=then,
         after=await quotes.quote_session(installation.engine, installation.account, session_id),
-        again=(await quotes.quote_run(installation.engine, installation.account, ASK)).quote,
+        again=(await quotes.quote_run(installation.engine, installation.account, ASK)).lines,
         record=await installation.record(session_id),
     )
 
@@ -165,7 +174,7 @@ def test_when_all_is_done_nothing_is_left_to_quote(quoted_session: QuotedSession
 def test_the_forecast_comes_closer_as_the_work_goes_on(quoted_session: QuotedSession) -> None:
     done = quoted_session.count_done()
     paid = add_up(done.values())
-    stages = [stage.slug for stage in ASK.process.order]
+    stages = [stage.slug for stage in STANDARD.order]
     errors = [
         find_error(
             build_forecast(
@@ -196,8 +205,8 @@ async def test_answers_that_are_cut_off_stay_within_the_worst_case(
 ) -> None:
     async with open_installation(server, template, tmp_path / "home") as installation:
         cap: dict[str, Any] = {"max_output_tokens": 300, "continue_until_complete": False}
-        ask = replace(ASK, models=[SKEPTIC], until="antithesis", **cap)
-        quoted = (await quotes.quote_run(installation.engine, installation.account, ask)).quote
+        ask = ASK.model_copy(update={"models": [SKEPTIC], "until": "antithesis", **cap})
+        quoted = (await quotes.quote_run(installation.engine, installation.account, ask)).lines
         session_id = await installation.play([SKEPTIC], until="antithesis", **cap)
         rows = (await installation.record(session_id)).contributions
     assert [row["tokens_used_output"] for row in rows] == [300, 300]
@@ -208,7 +217,7 @@ async def test_answers_that_are_cut_off_stay_within_the_worst_case(
     assert sum(row["tokens_used_input"] for row in rows) <= worst.input_tokens
 
 
-async def test_what_a_person_said_is_part_of_the_next_quote_and_an_iteration_is_quoted_anew(
+async def test_feedback_is_part_of_the_next_quote_and_an_iteration_is_quoted_again(
     server: embedded.Server, template: str, tmp_path: Path
 ) -> None:
     from dialectic.app import feedback
@@ -250,9 +259,9 @@ async def test_what_a_person_said_is_part_of_the_next_quote_and_an_iteration_is_
 async def test_what_is_left_out_is_not_done_and_is_said_in_every_document_that_rests_on_less(
     server: embedded.Server, template: str, tmp_path: Path
 ) -> None:
-    smaller = replace(ASK, process=shrink_process(ASK.process, 3))
+    smaller = ASK.model_copy(update={"process": shrink_process(STANDARD, 3)})
     async with open_installation(server, template, tmp_path / "home") as installation:
-        quoted = (await quotes.quote_run(installation.engine, installation.account, smaller)).quote
+        quoted = (await quotes.quote_run(installation.engine, installation.account, smaller)).lines
         begun = await Tenant(installation.engine, installation.account).run(create_session, smaller)
         await Tenant(installation.engine, installation.account).run(
             sessions.generate, begun.session_id
@@ -295,15 +304,15 @@ async def test_as_little_is_left_out_as_fits_a_budget(
         input_credits_per_token=Decimal(3),
         output_credits_per_token=Decimal(15),
     )
-    ask = replace(ASK, models=["shop/pen"] * 3)
+    ask = ASK.model_copy(update={"models": ["shop/pen"] * 3})
     async with open_installation(
         server, template, tmp_path / "home", Catalog({pen.name: pen}, {})
     ) as s:
         prices = []
         for rungs in range(4):
-            process = shrink_process(ASK.process, rungs)
-            found = await quotes.quote_run(s.engine, s.account, replace(ask, process=process))
-            prices.append(found.quote.figures.likely.credits)
+            smaller = ask.model_copy(update={"process": shrink_process(STANDARD, rungs)})
+            found = await quotes.quote_run(s.engine, s.account, smaller)
+            prices.append(found.lines.figures.likely.credits)
         assert prices == sorted(prices, reverse=True)
         for budget, left, fits in (
             (prices[0], 0, True),
@@ -311,10 +320,10 @@ async def test_as_little_is_left_out_as_fits_a_budget(
             (prices[3], 3, True),
             (prices[3] - 1, 3, False),
         ):
-            budgeted = replace(ask, budget_credits=budget)
+            budgeted = ask.model_copy(update={"budget": show_dollars(budget)})
             fitted = await quotes.quote_run(s.engine, s.account, budgeted)
             assert (fitted.shrink, fitted.fits) == (left, fits)
-            assert fitted.quote.figures.likely.credits == prices[left]
+            assert fitted.lines.figures.likely.credits == prices[left]
 
 
 # -- at the command line ---------------------------------------------------------------------------
@@ -462,7 +471,7 @@ from dialectic.pipeline.call_estimate import Terms
 from dialectic.pipeline.estimate import Brief, build_quote
 from dialectic.core.process.reductions import shrink_process
 from dialectic.processes.loader import load_process
-from dialectic.providers.offline import CARDS
+from dialectic.providers.offline.provider import CARDS
 
 def ask(model, limit):
     card = replace(CARDS[0], name=model, input_credits_per_token=Decimal(3),
@@ -550,7 +559,7 @@ def test_small_change_and_play_money_are_not_asked_about(model: str, limit: str)
     assert (stdout.strip(), stderr, process.returncode) == ("True", "", 0)
 
 
-def test_where_nobody_can_be_asked_it_is_refused_with_a_way_out() -> None:
+def test_without_a_terminal_it_is_refused_with_a_way_out() -> None:
     with start_asking(subprocess.DEVNULL, "shop/pen", "1") as process:
         stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert (stdout, process.returncode) == ("", 2)

@@ -59,7 +59,7 @@ def terminal(
     assert not (folder / "nothing").exists()
 
 
-def test_whoever_leaves_a_run_is_told_that_it_goes_on_and_so_it_does(terminal: Terminal) -> None:
+def test_a_user_who_leaves_a_run_is_told_that_it_continues_and_it_does(terminal: Terminal) -> None:
     words = ("--server", terminal.remote_server.url, "run", PROMPT, "--models", f"{MODEL}*2")
     process = terminal.home.start(*words, **terminal.settings)
     said = until_said(process, "Session ", patience_s=PATIENCE_S)
@@ -103,7 +103,7 @@ def test_who_watches_may_leave_at_any_time(terminal: Terminal) -> None:
     assert "2/thesis" in terminal.tell("status", session).stdout
 
 
-def test_a_document_is_written_anew_compared_and_its_stage_retried(terminal: Terminal) -> None:
+def test_a_document_is_regenerated_compared_and_its_stage_retried(terminal: Terminal) -> None:
     session, document = terminal.begin()
     terminal.tell("regenerate", document)
     newer = terminal.tell("list", session).stdout.split()[0]

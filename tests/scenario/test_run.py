@@ -289,7 +289,7 @@ def find_session(home: Home, name: str) -> str:
 
 
 def detach(home: Home, name: str) -> str:
-    """Start a session that nobody works on yet."""
+    """Start a session without a worker."""
     result = home.tell(*RUN, "--detach", "--name", name, PROMPT)
     assert result.code == 0, result.stderr
     return result.stdout.strip()
@@ -504,7 +504,7 @@ WRONG_INPUT: dict[str, tuple[list[str], dict[str, str], int, list[str]]] = {
 
 @pytest.fixture(scope="module")
 def prompts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of files that are no prompts."""
+    """A folder of files that are not prompts."""
     folder = tmp_path_factory.mktemp("prompts")
     (folder / "binary.md").write_bytes(b"\x7fELF\xff\x00\x80")
     (folder / "utf-16.md").write_bytes(PROMPT.encode("utf-16-le"))

@@ -13,13 +13,14 @@ import pytest
 
 from dialectic.app import sessions
 from dialectic.app.transaction import Tenant
+from dialectic.core.session_state import Phase, SessionState
 from dialectic.engine import open_engine
 from dialectic.errors import DialecticError, ExitCode
 from dialectic.postgres import embedded
 from dialectic.providers.catalog import build_catalog
 from dialectic.publishing.publish import publish_project
 from dialectic.settings import Settings
-from dialectic.storage.base import open_store
+from dialectic.storage.file_store import open_store
 from tests.command_pool import CommandResult
 from tests.conftest import execute_as_superuser
 from tests.s3_server import BUCKET, KEY, S3Server, serving_objects
@@ -91,7 +92,7 @@ def test_a_run_keeps_its_documents_in_a_bucket(
     for changes, words in (
         ({"storage_url": "s3://elsewhere/ours"}, "NoSuchBucket"),
         ({"storage_secret_access_key": "wrong"}, "SignatureDoesNotMatch"),
-        ({"storage_url": f"s3://{BUCKET}/empty"}, "no store yet"),
+        ({"storage_url": f"s3://{BUCKET}/empty"}, "not a store yet"),
         ({"database_url": theirs}, "documents of another database"),
     ):
         given = {"home": str(home.path), "database_url": ours, **there, **changes}
@@ -133,7 +134,9 @@ async def test_documents_wait_while_the_server_is_gone_and_arrive_when_it_is_bac
                 await asyncio.to_thread(s3.stop)
                 await installation.until(lambda: installation._rests(session_id))
             (session,) = await installation.fetch("select * from dialectic_sessions")
-            assert session["status"] == "antithesis_generation_complete"
+            assert SessionState.from_row(session) == SessionState(
+                "antithesis", Phase.STAGE_COMPLETE
+            )
             waiting = "select * from dialectic_files where content is not null"
             assert len(await installation.fetch(waiting)) > 5
 

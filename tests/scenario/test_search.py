@@ -15,12 +15,13 @@ from click.testing import CliRunner
 
 from dialectic.app import search
 from dialectic.app.projects import create_session
-from dialectic.app.search import Hit, search_project
+from dialectic.app.search import search_project
 from dialectic.app.transaction import Tenant
-from dialectic.cli.commands.projects import build_entry
+from dialectic.cli.commands.documents import build_entry
 from dialectic.cli.main import cli
-from dialectic.core.documents.file_locations import ResourceKind
-from dialectic.core.run_request import Given, RunRequest
+from dialectic.contract.projects import ResourceRequest, SearchHit
+from dialectic.contract.sessions import RunRequest
+from dialectic.core.documents.file_paths import ResourceKind
 from dialectic.db.pool import COLLISION_TRIES, Address
 from dialectic.db.tables.records import open_account
 from dialectic.engine import open_engine
@@ -79,10 +80,10 @@ async def installation(
 
 
 def build_ask(*texts: str) -> RunRequest:
-    given = tuple(
-        Given(ResourceKind.REFERENCE_DOCUMENTS, f"paper {n}", text)
+    given = [
+        ResourceRequest(kind=ResourceKind.REFERENCE_DOCUMENTS, name=f"paper {n}", text=text)
         for n, text in enumerate(texts, 1)
-    )
+    ]
     return RunRequest(
         prompt="Plan a walk.",
         models=["offline/architect"],
@@ -124,9 +125,9 @@ async def test_a_passage_is_found_with_its_document_and_its_headings(
     results = await search_project(
         installation.engine, installation.account, project_id, "where is the key?", 1
     )
-    (hit,) = results.hits
+    (hit,) = results.items
     assert hit.path.endswith("paper-1.md")
-    assert hit.heading_path == ("The hall", "Keys")
+    assert hit.heading_path == ["The hall", "Keys"]
     assert HALL[hit.start : hit.end] == hit.text
     assert (results.documents, results.embedder) == (2, "builtin/static")
     assert await list_holds(installation) == []
@@ -139,9 +140,9 @@ async def test_an_embedder_that_costs_money_is_paid_once_for_a_text_and_each_tim
     await put_in(installation, 1_000_000)
     project_id = await make_project(installation, HALL, TAX)
     first = await search_project(buyer.engine, buyer.account, project_id, "the key of the hall")
-    assert first.hits[0].path.endswith("paper-1.md")
+    assert first.items[0].path.endswith("paper-1.md")
     again = await search_project(buyer.engine, buyer.account, project_id, "the key of the hall")
-    assert again.hits == first.hits
+    assert again.items == first.items
     assert again.embedded_tokens < first.embedded_tokens
     holds = await list_holds(installation)
     assert [hold["purpose"] for hold in holds] == ["embedding"] * 3
@@ -271,7 +272,16 @@ async def test_wrong_input_is_told(installation: Installation) -> None:
 
 
 def test_a_hit_is_shown_with_its_document_its_headings_and_the_start_of_it() -> None:
-    hit = Hit(UUID(int=7), None, "hall/a.md", ("Hall", "Keys"), "word " * 200, 0, 1000, 1.0)
+    hit = SearchHit(
+        document_id=UUID(int=7),
+        session_id=None,
+        path="hall/a.md",
+        heading_path=["Hall", "Keys"],
+        text="word " * 200,
+        start=0,
+        end=1000,
+        score=1.0,
+    )
     lines = build_entry(1, hit).splitlines()
     assert lines[0] == "1. hall/a.md  (00000000)"
     assert lines[1] == "   Hall > Keys"

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from dialectic.cli.main import main
 from dialectic.core.documents.file_paths import build_path, parse_path
 from tests.command_pool import CommandResult
 from tests.problems import list_commands
@@ -159,7 +158,7 @@ def test_all_documents_are_there_at_the_end(steered_session: SteeredSession) -> 
 # -- feedback -------------------------------------------------------------------------------------
 
 
-def test_feedback_is_kept_beside_its_stage(steered_session: SteeredSession) -> None:
+def test_feedback_is_kept_with_its_stage(steered_session: SteeredSession) -> None:
     for stage in ("thesis", "antithesis", "paralysis"):
         kept = steered_session.files[
             f"{steered_session.build_folder(stage)}/user_feedback_{stage}.md"
@@ -193,7 +192,7 @@ def test_a_rating_is_told_to_later_prompts_under_a_neutral_label(
         assert found is not None
 
 
-def test_what_was_given_to_the_project_stands_in_every_prompt(
+def test_resources_of_the_project_are_in_every_prompt(
     steered_session: SteeredSession,
 ) -> None:
     for stage in ORDER:
@@ -353,7 +352,7 @@ def finished(home: Home) -> str:
     return result.session
 
 
-def test_a_document_that_is_written_anew_makes_stale_what_was_made_from_it(
+def test_a_regenerated_document_makes_stale_what_was_made_from_it(
     home: Home, finished: str
 ) -> None:
     before = {row["id"]: row for row in list_rows(home, finished, "--all")}
@@ -464,36 +463,19 @@ def places(home: Home, tmp_path_factory: pytest.TempPathFactory) -> dict[str, st
 
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong_input_is_refused_with_what_is_wrong(
-    home: Home,
-    places: dict[str, str],
-    case: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    home: Home, places: dict[str, str], case: str
 ) -> None:
     words, code, keys = WRONG[case]
-    # In this process: starting another one takes longer than what it is told.
-    monkeypatch.setenv("DIALECTIC_HOME", str(home.path))
-    monkeypatch.setattr("sys.argv", ["dialectic", *(word.format(**places) for word in words)])
-    with pytest.raises(SystemExit) as left:
-        main()
-    said = capsys.readouterr().err
-    assert left.value.code == code, said
+    result = home.tell(*(word.format(**places) for word in words))
+    assert result.code == code, result.stderr
     for key in keys:
-        assert key in said
+        assert key in result.stderr
 
 
-def test_whoever_only_reads_may_be_as_short_as_they_like(
-    home: Home,
-    places: dict[str, str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setenv("DIALECTIC_HOME", str(home.path))
-    monkeypatch.setattr("sys.argv", ["dialectic", "list", places["session"][:3]])
-    with pytest.raises(SystemExit) as left:
-        main()
-    assert left.value.code == 0
-    assert places["thesis"][:4] in capsys.readouterr().out
+def test_a_prefix_for_reading_may_be_of_any_length(home: Home, places: dict[str, str]) -> None:
+    result = home.tell("list", places["session"][:3])
+    assert result.code == 0
+    assert places["thesis"][:4] in result.stdout
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Whoever follows a session that no worker takes up is told so, here and at a server."""
+"""A follower of a session without a worker is told so, here and at a server."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -19,6 +18,7 @@ from dialectic.cli.backend import Backend
 from dialectic.cli.display.follow import follow_session
 from dialectic.cli.local import LocalBackend
 from dialectic.cli.remote import open_remote_backend
+from dialectic.contract.events import Event
 from dialectic.core.access import Secret
 from dialectic.db.pool import Address
 from dialectic.errors import ExitCode
@@ -29,7 +29,7 @@ from tests.waiting import PATIENCE_S
 class Blank:
     """Shows nothing."""
 
-    def show(self, event: dict[str, Any]) -> None: ...
+    def show(self, event: Event) -> None: ...
 
 
 @pytest.fixture

@@ -17,11 +17,12 @@ import asyncpg
 from dialectic.app import sessions
 from dialectic.app.projects import create_session
 from dialectic.app.transaction import Tenant
+from dialectic.contract.sessions import RunRequest
 from dialectic.core.documents.prompts import build_block
 from dialectic.core.job import ENDED, WAITING, JobStatus
 from dialectic.core.models.messages import Reply, Request
 from dialectic.core.models.model import ModelCard
-from dialectic.core.run_request import RunRequest
+from dialectic.core.session_state import show_status
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Database
 from dialectic.db.tables.records import Account, open_account
 from dialectic.engine import Engine, Failpoints
@@ -31,10 +32,11 @@ from dialectic.processes.loader import load_process
 from dialectic.providers.base import OnText
 from dialectic.providers.catalog import Catalog, build_catalog
 from dialectic.settings import Settings
-from dialectic.storage.base import open_store
+from dialectic.storage.file_store import open_store
 from dialectic.storage.keys import is_part
 from dialectic.worker.worker import Worker
 from tests.databases import lend_database
+from tests.sample_events import check_stored
 from tests.waiting import PATIENCE_S, until
 
 PROMPT = "A web service that lets small bakeries sell what is left over at closing time."
@@ -122,13 +124,22 @@ class Installation:
         await until(self.engine.address, condition, patience_s=PATIENCE_S)
 
     async def _rests(self, session_id: UUID) -> bool:
-        overview = await Tenant(self.engine, self.account).run(sessions.load_overview, session_id)
-        statuses = {JobStatus(job["status"]) for job in overview.jobs} - ENDED
+        overview = await Tenant(self.engine, self.account).run(sessions.get_detail, session_id)
+        statuses = {job.status for job in overview.jobs} - ENDED
         # What waits for others stands still if all of those do.
         return not statuses or statuses - WAITING == {JobStatus.PAUSED}
 
     async def fetch(self, query: str, *arguments: Any) -> list[Row]:
         return [dict(row) for row in await self.admin.fetch(query, *arguments)]
+
+    async def _read_events(self, session_id: UUID) -> list[Row]:
+        """All events of a session; each has the fields of its type and no others."""
+        events = await self.fetch(
+            "select type, data from notifications where session_id = $1 order by id", session_id
+        )
+        for event in events:
+            check_stored(event["type"], event["data"])
+        return events
 
     async def record(self, session_id: UUID) -> Record:
         """Everything that a session left in the tables and on the disk."""
@@ -139,7 +150,7 @@ class Installation:
         )
         read = self.fetch
         return Record(
-            session=session,
+            session=show_status(session),
             project=project,
             contributions=await read(
                 f"select * from dialectic_contributions {of_session} created_at, id", session_id
@@ -151,7 +162,7 @@ class Installation:
                 f"select * from dialectic_stage_runs {of_session} iteration_number, position",
                 session_id,
             ),
-            events=await read(f"select type, data from notifications {of_session} id", session_id),
+            events=await self._read_events(session_id),
             resources=await read(
                 "select * from dialectic_project_resources where project_id = $1 order by id",
                 project["id"],

@@ -44,7 +44,9 @@ def test_every_operation_says_what_it_does_and_has_examples_where_it_takes_a_bod
 
 
 def test_every_code_that_a_request_can_meet_is_described() -> None:
-    described = set(re.findall(r"`([a-z_]+)`", TEXT.split("## Errors")[1].split("## Once")[0]))
+    described = set(
+        re.findall(r"`([a-z_]+)`", TEXT.split("## Errors")[1].split("## Idempotency")[0])
+    )
     known = {
         kind.code
         for kind in vars(errors).values()

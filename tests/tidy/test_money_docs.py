@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dialectic.core.models import usage
+from dialectic.core.models import messages
 from dialectic.core.money.price import USEFUL_OUTPUT_TOKENS
 from dialectic.db.queries import load_queries
 from dialectic.ledger.holds import HoldState
@@ -39,7 +39,7 @@ def test_every_invariant_that_is_checked_is_described_and_no_other() -> None:
 
 
 def test_every_doubt_about_usage_is_described() -> None:
-    flags = {value for name, value in vars(usage).items() if str(value).startswith("usage_")}
+    flags = {value for name, value in vars(messages).items() if str(value).startswith("usage_")}
 
     assert flags
     for flag in flags:

@@ -1,4 +1,4 @@
-"""What stands in units, images and the page for operators exists: commands, settings, figures."""
+"""What units, images and the page for operators name exists: commands, settings, figures."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 import yaml
 
-from dialectic.api.metrics import Metrics
-from dialectic.cli.main import COMMANDS, cli
+from dialectic.api.health import Metrics
 from dialectic.core.models.endpoint import KEY_VARIABLES
 from dialectic.settings import KNOWN, PREFIX
+from tests.tidy.test_docs import check_words
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = sorted(path for path in (ROOT / "deploy").iterdir() if path.is_file())
@@ -22,19 +21,6 @@ PAGE = ROOT / "docs/operations.md"
 FOREIGN = {"POSTGRES_PASSWORD", "POSTGRES_DB", "MINIO_ROOT_USER", "MINIO_ROOT_PASSWORD"}
 
 every_file = pytest.mark.parametrize("path", [*DEPLOY, PAGE], ids=lambda path: path.name)
-
-
-def check_words(words: list[str]) -> None:
-    """See that the command line would take these words, without running them."""
-    name, *rest = words
-    assert name in COMMANDS, words
-    command = cli.get_command(click.Context(cli), name)
-    while isinstance(command, click.Group):
-        assert rest[0] in command.commands, words
-        command, *rest = command.commands[rest[0]], *rest[1:]
-    assert command is not None
-    options = {opt for param in command.params for opt in (*param.opts, *param.secondary_opts)}
-    assert {word for word in rest if word.startswith("--")} <= options, words
 
 
 @every_file
@@ -63,7 +49,7 @@ def test_a_unit_waits_longer_than_what_it_starts_takes_to_leave() -> None:
     ]
 
 
-def test_the_image_runs_a_server_as_nobody_and_is_asked_how_it_is() -> None:
+def test_the_image_runs_a_server_as_an_unprivileged_user_with_a_health_check() -> None:
     text = (ROOT / "deploy/Dockerfile").read_text(encoding="utf-8")
     assert len(re.findall(r"^FROM ", text, re.MULTILINE)) == 2
     assert re.search(r"^USER dialectic$", text, re.MULTILINE)

@@ -51,23 +51,6 @@ def test_a_file_is_as_private_as_its_writer_asks_and_the_umask_says(
     assert (tmp_path / "x.zip").stat().st_mode & 0o777 == expected
 
 
-def test_a_durable_file_is_flushed_before_it_takes_its_name_and_its_folder_afterwards(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out, fsync = tmp_path / "x.zip", os.fsync
-    flushed: list[tuple[int, bool]] = []
-
-    def watch(descriptor: int) -> None:
-        flushed.append((os.fstat(descriptor).st_ino, out.exists()))
-        fsync(descriptor)
-
-    monkeypatch.setattr(os, "fsync", watch)
-    with replacing(out, durable=True) as file:
-        file.write(b"new")
-
-    assert flushed == [(out.stat().st_ino, False), (tmp_path.stat().st_ino, True)]
-
-
 def test_a_pipe_a_device_and_a_folder_are_neither_written_nor_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", Path("/dev/null"), tmp_path):

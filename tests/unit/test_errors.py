@@ -1,4 +1,4 @@
-"""The tree of errors is complete, and every error says what becomes of whoever meets it."""
+"""The tree of errors is complete, and every error says what happens to the job that meets it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from http import HTTPStatus
 
 import dialectic
 from dialectic import errors
-from dialectic.errors import DialecticError, ExitCode, Fate, ProviderError, Remedy, RemedyAction
+from dialectic.errors import DialecticError, ExitCode, Fate, Remedy, RemedyAction
 from tests.cases import each_case
 
 
@@ -30,36 +30,6 @@ import_everything()
 EVERY = [error for error in list_errors() if error.__module__.startswith("dialectic.")]
 LEAVES = [error for error in EVERY if not error.__subclasses__()]
 every_error = each_case("error", EVERY, ids=lambda error: error.__name__)
-
-
-def parse_tree() -> dict[str, tuple[str | None, str]]:
-    """Every name in the tree at the top of the module, with its parent and the words beside it."""
-    found: dict[str, tuple[str | None, str]] = {}
-    path: list[str] = []
-    for line in (errors.__doc__ or "").partition("\n\n")[2].partition("\n\n")[0].splitlines():
-        drawn, names, words = re.fullmatch(  # type: ignore[union-attr]
-            r"([│├└─ ]*)(\w+(?: · \w+)*)(?: +(.*))?", line
-        ).groups("")
-        depth = len(drawn) // 4
-        for name in names.split(" · "):
-            path[depth:] = [name]
-            found[name] = (path[depth - 1] if depth else None, words)
-    return found
-
-
-def test_the_tree_in_the_module_names_every_error_under_its_parent_and_no_other() -> None:
-    drawn = {name: parent for name, (parent, _) in parse_tree().items()}
-    made = {
-        error.__name__: None if error is DialecticError else error.__mro__[1].__name__
-        for error in EVERY
-        if error.__module__ == errors.__name__
-    }
-    assert drawn == made
-
-
-def test_the_tree_tells_the_fate_of_each_error_of_a_provider() -> None:
-    for error in ProviderError.__subclasses__():
-        assert parse_tree()[error.__name__][1] == error.fate.value, error
 
 
 def test_every_leaf_has_a_code_of_its_own() -> None:

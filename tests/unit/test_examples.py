@@ -23,7 +23,7 @@ def test_an_example_is_sound_and_goes_by_its_folders_name(folder: Path) -> None:
 
 
 @every_example
-def test_an_example_uses_every_prompt_that_lies_beside_it(folder: Path) -> None:
+def test_an_example_uses_every_prompt_next_to_it(folder: Path) -> None:
     assert set(load_process(str(folder)).prompts) == {p.stem for p in folder.glob("prompts/*.md")}
 
 

@@ -64,6 +64,6 @@ def test_what_is_not_known_is_refused_with_what_is(text: str) -> None:
         assert word in caught.value.message
 
 
-def test_a_point_nobody_has_heard_of_is_a_mistake_of_ours() -> None:
+def test_an_unknown_failpoint_is_a_bug() -> None:
     with pytest.raises(AssertionError):
         Failpoints.parse("").reach("somewhere")

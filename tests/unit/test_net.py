@@ -1,4 +1,4 @@
-"""Whoever is gone without a word is noticed, by every connection that is accepted at a port."""
+"""A client that vanished is noticed, by every connection that is accepted at a port."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def test_every_setting_says_what_it_is_for() -> None:
 def test_every_default_but_an_empty_one_is_a_value_one_could_have_set() -> None:
     for field in dataclasses.fields(Settings):
         if field.name in KNOWN and field.name != "home" and field.default not in ("", None):
-            assert field.metadata["parse"](field.default) == field.default, field.name
+            assert field.metadata["check"].read(field.default) == field.default, field.name
 
 
 # -- names -----------------------------------------------------------------------------------------
@@ -295,7 +295,9 @@ def test_broken_toml_is_named_with_its_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"max_retries = " + b"9" * 5000])
-def test_what_no_toml_file_holds_is_no_valid_toml(tmp_path: Path, content: bytes) -> None:
+def test_a_value_that_no_toml_file_can_hold_is_not_valid_toml(
+    tmp_path: Path, content: bytes
+) -> None:
     path = write_config(tmp_path, content)
     check_error(refusal(tmp_path), reason="not_toml", subject=str(path))
 

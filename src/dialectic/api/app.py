@@ -1,13 +1,17 @@
 """The ASGI application: routes, error handlers and middleware around an open engine.
 
 The engine outlives the application. Ports and signals belong to `server`.
+`python -m dialectic.api.app` prints the OpenAPI document, for client generators.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
@@ -16,7 +20,7 @@ from starlette.types import ASGIApp
 from dialectic import __version__
 from dialectic.api import health, problems
 from dialectic.api.auth import Authenticator
-from dialectic.api.metrics import Metrics
+from dialectic.api.health import Metrics
 from dialectic.api.middleware.body_limits import OVERHEAD_BYTES, BodyLimitMiddleware, Limits, Upload
 from dialectic.api.middleware.logging import LoggingMiddleware
 from dialectic.api.openapi import DOCUMENT_PATHS, TAGS, add_documents, describe, problem_responses
@@ -26,7 +30,7 @@ from dialectic.core.transfer.bundle_format import LIMITS
 from dialectic.engine import Engine
 from dialectic.events.hub import Hub
 from dialectic.settings import Settings
-from dialectic.uploads import kinds as uploads
+from dialectic.uploads import read as uploads
 
 PREFIX = "/api/v1"
 LOOPBACK = "127.0.0.1"
@@ -36,19 +40,29 @@ EXPORTS_AT_ONCE = 4
 # Each document upload is a process that may use a gigabyte of memory and a whole CPU, and it holds
 # a thread of the shared pool.
 DOCUMENTS_READ_AT_ONCE = 2
+# A streamed chat reply sends a comment after this silence.
+PING_S = 15.0
 
 
 def build_app(
-    engine: Engine, hub: Hub, *, listens_at: str = LOOPBACK, api: FastAPI | None = None
+    engine: Engine,
+    hub: Hub,
+    *,
+    listens_at: str = LOOPBACK,
+    api: FastAPI | None = None,
+    drafts: Path | None = None,
+    ping_s: float = PING_S,
 ) -> ASGIApp:
     """Build the application around an open engine and an open event hub.
 
     `api` is a result of `build_api`, if the caller has one; do not share it between applications.
+    Archives are written into `drafts` on their way, by default the system's temporary folder.
     """
     app, metrics = api or build_api(), Metrics()
     app.state.engine, app.state.hub = engine, hub
-    app.state.glances = health.open_glances(engine, hub, metrics)
-    app.state.undertakings = LongRequests(engine.db)
+    app.state.drafts, app.state.ping_s = drafts, ping_s
+    app.state.checks = health.build_checks(engine, hub, metrics)
+    app.state.long_requests = LongRequests(engine.db)
     app.state.exporting = asyncio.Semaphore(EXPORTS_AT_ONCE)
     app.state.reading = asyncio.Semaphore(DOCUMENTS_READ_AT_ONCE)
     entry = Authenticator(engine, listens_at=listens_at)
@@ -112,4 +126,8 @@ def name_operation(route: APIRoute) -> str:
 async def _finish_work(app: FastAPI) -> AsyncIterator[None]:
     """Wait for calls without a connected client before the engine closes."""
     yield
-    await app.state.undertakings.close(DRAIN_S)
+    await app.state.long_requests.close(DRAIN_S)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(build_api().openapi(), indent=2) + "\n")

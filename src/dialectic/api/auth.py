@@ -14,8 +14,7 @@ from uuid import UUID
 from starlette.requests import HTTPConnection
 
 from dialectic.app import accounts
-from dialectic.core.access import Caller, parse_authorization
-from dialectic.core.local_trust import RequestOrigin, find_cookie
+from dialectic.core.access import Caller, RequestOrigin, find_cookie, parse_authorization
 from dialectic.db.tables.records import Account
 from dialectic.engine import Engine
 

@@ -1,4 +1,4 @@
-"""FastAPI dependencies: the engine, the caller, and the idempotency key of a write.
+"""FastAPI dependencies: the engine, the caller, the idempotency key of a write, and ETags.
 
 Everything runs in transactions of the caller's tenant. A write runs once per `Idempotency-Key`: its
 response is stored in the same commit and replayed for a repeated request.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 from uuid import UUID
 
@@ -19,14 +19,11 @@ from starlette.background import BackgroundTask
 from starlette.responses import Response
 
 from dialectic.api.auth import Principal
-from dialectic.api.fields import build_etag
 from dialectic.app.idempotency import run_once
 from dialectic.app.transaction import Attempts, Tenant, Transaction
-from dialectic.core.access import Scope
+from dialectic.core.access import Caller, Scope
 from dialectic.db.pool import Connection
 from dialectic.db.tables.idempotency import StoredResponse
-from dialectic.db.tables.records import Account
-from dialectic.engine import Engine
 from dialectic.errors import DialecticError
 
 logger = logging.getLogger(__name__)
@@ -35,34 +32,14 @@ T = TypeVar("T")
 P = ParamSpec("P")
 JSON = "application/json"
 REPLAYED = "Idempotency-Replayed"
-UseCase: TypeAlias = Callable[[Transaction], Awaitable[BaseModel]]
 Then: TypeAlias = Callable[[], Coroutine[Any, Any, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class RequestContext:
-    """The engine, acting for the authenticated caller."""
+class RequestContext(Tenant):
+    """The engine, acting for the authenticated caller; `run` runs a use case."""
 
-    engine: Engine
-    visitor: Principal
-
-    @property
-    def account(self) -> Account:
-        return self.visitor.account
-
-    @property
-    def tenant(self) -> Tenant:
-        return Tenant(self.engine, self.account)
-
-    async def run(
-        self,
-        use_case: Callable[Concatenate[Transaction, P], Awaitable[T]],
-        /,
-        *args: P.args,
-        **kwargs: P.kwargs,
-    ) -> T:
-        """Run a use case in one transaction of the caller's tenant."""
-        return await self.tenant.run(use_case, *args, **kwargs)
+    caller: Caller
 
     async def transact(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         """Run work in one transaction of the caller's tenant."""
@@ -70,44 +47,44 @@ class RequestContext:
 
 
 @dataclass(frozen=True, slots=True)
-class WriteRequest:
+class WriteRequest(RequestContext):
     """A request that changes something."""
 
-    context: RequestContext
     key: str | None
     # Hash of the request: a second request with the same key must be identical.
     fingerprint: bytes
+    # The status of a success, as the route declares it.
+    status: int
 
-    @property
-    def engine(self) -> Engine:
-        return self.context.engine
-
-    @property
-    def account(self) -> Account:
-        return self.context.account
+    def extend(self, content: bytes) -> WriteRequest:
+        """Add what the middleware did not hash to the fingerprint: an upload."""
+        return replace(self, fingerprint=hashlib.sha256(self.fingerprint + content).digest())
 
     async def answer(
         self,
-        use_case: UseCase,
-        *,
-        status: int = 200,
-        has_etag: bool = False,
+        use_case: Callable[Concatenate[Transaction, P], Awaitable[BaseModel]],
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
     ) -> Response:
         """Run a use case in one commit with its response; the follow-up runs after it is sent."""
         committed: list[Transaction] = []
         chosen: dict[str, UUID] = {}
 
         async def once(connection: Connection, effect_id: UUID) -> StoredResponse:
-            transaction = Transaction(
-                self.engine, self.account, connection, Attempts(effect_id, chosen)
-            )
-            body = (await use_case(transaction)).model_dump_json(by_alias=True).encode()
+            attempts = Attempts(effect_id, chosen)
+            transaction = Transaction(self.engine, self.account, connection, attempts)
+            body = render(await use_case(transaction, *args, **kwargs))
             committed[:] = [transaction]
-            return StoredResponse(status, body, {"ETag": build_etag(body)} if has_etag else {})
+            return StoredResponse(self.status, body)
 
-        caller = self.context.visitor.caller
-        answer = await run_once(self.engine.db, caller, self.key, self.fingerprint, once)
+        answer = await run_once(self.engine.db, self.caller, self.key, self.fingerprint, once)
         return build_response(answer, committed[0].follow_up if committed else None)
+
+
+def render(view: BaseModel) -> bytes:
+    """Render a response body as JSON."""
+    return view.model_dump_json(by_alias=True).encode()
 
 
 def build_response(answer: StoredResponse, then: Then | None = None) -> Response:
@@ -138,17 +115,13 @@ def run_after_response(then: Then) -> BackgroundTask:
     return BackgroundTask(behind)
 
 
-def _build_context(request: Request) -> RequestContext:
-    return RequestContext(request.app.state.engine, request.state.visitor)
-
-
 def allow(scope: Scope) -> Callable[[Request], RequestContext]:
     """Build the dependency of routes that read and need a scope."""
 
     def open_context(request: Request) -> RequestContext:
-        context = _build_context(request)
-        context.visitor.caller.require(scope)
-        return context
+        principal: Principal = request.state.principal
+        principal.caller.require(scope)
+        return RequestContext(request.app.state.engine, principal.account, principal.caller)
 
     return open_context
 
@@ -170,12 +143,18 @@ def allow_act(scope: Scope) -> Callable[[Request, str | None], WriteRequest]:
     """Build the dependency of routes that write and need a scope."""
 
     def open_act(request: Request, key: Key = None) -> WriteRequest:
-        context = _build_context(request)
-        context.visitor.caller.require(scope)
+        context = allow(scope)(request)
         query = request.scope["query_string"]
         asked = f"{request.method} {request.scope['path']}?".encode(errors="replace") + query
         body = getattr(request.state, "body_sha256", b"")
-        return WriteRequest(context, key, hashlib.sha256(asked + b"\0" + body).digest())
+        return WriteRequest(
+            engine=context.engine,
+            account=context.account,
+            caller=context.caller,
+            key=key,
+            fingerprint=hashlib.sha256(asked + b"\0" + body).digest(),
+            status=request.scope["route"].status_code or 200,
+        )
 
     return open_act
 
@@ -183,3 +162,38 @@ def allow_act(scope: Scope) -> Callable[[Request, str | None], WriteRequest]:
 Reading = Annotated[RequestContext, Depends(allow(Scope.READ))]
 Writing = Annotated[WriteRequest, Depends(allow_act(Scope.WRITE))]
 Spending = Annotated[WriteRequest, Depends(allow_act(Scope.SPEND))]
+
+
+# -- ETags ----------------------------------------------------------------------------------------
+
+
+IfNoneMatch = Annotated[
+    str | None,
+    Header(
+        description="The `ETag`s you have. The response is 304 if one is current.", max_length=1000
+    ),
+]
+IfMatch = Annotated[
+    str | None, Header(description="The `ETag` you read; 412 if it has changed.", max_length=1000)
+]
+
+
+def build_etag(body: bytes) -> str:
+    """Build an ETag: equal bytes, equal tag."""
+    return f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+
+
+def matches(header: str | None, etag: str) -> bool:
+    """Return whether an If-Match or If-None-Match header contains this ETag."""
+    names = [name.strip().removeprefix("W/") for name in (header or "").split(",")]
+    return "*" in names or etag in names
+
+
+def respond_if_new(view: BaseModel, if_none_match: str | None) -> Response:
+    """Respond with a view and its `ETag`, or with 304 if the client has this version."""
+    body = render(view)
+    etag = build_etag(body)
+    headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
+    if matches(if_none_match, etag):
+        return Response(status_code=304, headers=headers)
+    return Response(body, headers=headers, media_type=JSON)

@@ -1,7 +1,8 @@
 """`GET /events`: live events as a resumable server-sent event stream.
 
-Owns the wire format; the hub renders each event once for all clients. Errors before the first byte
-are raised, so that the application's handlers turn them into problem responses.
+Owns the response: its start, its pace and its end. The hub renders each event once for all clients,
+and others authenticate the caller. Errors before the first byte are raised, so that the
+application's handlers turn them into problem responses.
 """
 
 from __future__ import annotations
@@ -9,37 +10,27 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 from uuid import UUID
 
-from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
-from dialectic.core.event import State, render_position
-from dialectic.db.tables.records import Account
-from dialectic.engine import Engine
-from dialectic.errors import UsageError
-from dialectic.events.hub import Hub
-from dialectic.events.stream import PAGE, Follower, Told
+from dialectic.events.frames import EventFrame, render_position
+from dialectic.events.stream import Follower
 
 # Random, so that clients do not all reconnect at once.
 RETRY_MIN_MS = 1000
 RETRY_MAX_MS = 3000
 # Stands for the local owner, who needs no token until one exists.
 NO_TOKEN = UUID(int=0)
-ID_MAX_CHARS = 100
 
 HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store"),
     (b"x-accel-buffering", b"no"),
 ]
-
-FindCaller: TypeAlias = Callable[[Request], Awaitable[Account]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +41,6 @@ class Pace:
     send_max_s: float = 30.0
     # How long a client that was too slow has to read the end of its stream.
     end_max_s: float = 5.0
-    # How many missed events one write holds.
-    page: int = PAGE
 
 
 PACE = Pace()
@@ -62,7 +51,7 @@ class _TooSlow(Exception):
 
 
 class EventStream(Response):
-    """Streams events until the client disconnects, is too slow, or the server stops."""
+    """Streams events until the client leaves or lags, its token ends, or the server stops."""
 
     media_type = "text/event-stream"
 
@@ -105,10 +94,9 @@ class EventStream(Response):
             await self._finish(send)
 
     async def _pump(self, send: Send) -> None:
-        tenant_id = self._follower.account.tenant_id
-        async with contextlib.aclosing(self._follower.follow()) as parts:
-            async for part in parts:
-                await self._write(send, self._render(tenant_id, part))
+        async with contextlib.aclosing(self._follower.follow()) as pages:
+            async for frames in pages:
+                await self._write(send, self._render(frames))
 
     async def _write(self, send: Send, data: bytes) -> None:
         try:
@@ -135,12 +123,10 @@ class EventStream(Response):
                 last = await self._open(send)
                 await send({"type": "http.response.body", "body": last, "more_body": False})
 
-    def _render(self, tenant_id: UUID, told: Told) -> bytes:
-        if isinstance(told, State):
-            return told.render(tenant_id)
-        if not told:
-            return render_position(tenant_id, self._follower.seq)
-        return b"".join([event.wire for event in told])
+    def _render(self, frames: list[EventFrame]) -> bytes:
+        if not frames:
+            return render_position(self._follower.account.tenant_id, self._follower.seq)
+        return b"".join([frame.wire for frame in frames])
 
 
 async def _watch(receive: Receive, leave: Callable[[], None]) -> None:
@@ -157,50 +143,3 @@ def render_retry() -> bytes:
     """Build the line that sets the client's reconnect delay."""
     pause_ms = random.randint(RETRY_MIN_MS, RETRY_MAX_MS)  # noqa: S311  no secret
     return f"retry: {pause_ms}\n".encode()
-
-
-def build_stream(
-    engine: Engine,
-    hub: Hub,
-    account: Account,
-    request: Request,
-    *,
-    token_id: UUID | None = None,
-    pace: Pace = PACE,
-) -> EventStream:
-    """Build the stream of a request from `Last-Event-ID` or `?after=`, and `?session=`.
-
-    The stream ends when the request's token expires or is revoked.
-    """
-    after = request.headers.get("last-event-id") or request.query_params.get("after")
-    follower = Follower(
-        hub=hub,
-        db=engine.db,
-        account=account,
-        after=after[:ID_MAX_CHARS] if after else None,
-        session_id=parse_session(request.query_params.get("session")),
-        token_id=token_id,
-        page=pace.page,
-    )
-    return EventStream(follower, pace)
-
-
-def parse_session(text: str | None) -> UUID | None:
-    """Parse the id of a session; None means all sessions."""
-    if not text:
-        return None
-    try:
-        return UUID(text)
-    except ValueError:
-        raise UsageError("`session` is not an id. Use an id from `GET /sessions`.") from None
-
-
-def build_routes(
-    engine: Engine, hub: Hub, find_caller: FindCaller, *, pace: Pace = PACE
-) -> list[Route]:
-    """Build the route of live events for an app that authenticates its callers."""
-
-    async def events(request: Request) -> EventStream:
-        return build_stream(engine, hub, await find_caller(request), request, pace=pace)
-
-    return [Route("/events", events, methods=["GET"])]

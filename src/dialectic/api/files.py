@@ -19,14 +19,13 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 
 from dialectic.api.middleware.body_limits import read_media_type
+from dialectic.api.openapi import MULTIPART
 from dialectic.core.transfer.bundle_format import LIMITS
 from dialectic.errors import StorageUnavailable, TooLarge, UsageError
-from dialectic.uploads.kinds import Limits
-from dialectic.uploads.read import Uploaded, read_upload
+from dialectic.uploads.read import Limits, Uploaded, read_upload
 
 PIECE_BYTES = 1 << 18
 FIELD_BYTES_MAX = 10_000
-MULTIPART = "multipart/form-data"
 T = TypeVar("T")
 
 
@@ -37,7 +36,7 @@ T = TypeVar("T")
 async def open_form(request: Request) -> AsyncIterator[FormData]:
     """Open a form with one file; a large file is on disk."""
     try:
-        with blaming_disk():
+        with reporting_full_disk():
             form = await request.form(max_files=1, max_fields=10, max_part_size=FIELD_BYTES_MAX)
     except UnicodeError:
         raise HTTPException(400, "The form has an unknown character encoding. Use UTF-8.") from None
@@ -48,7 +47,7 @@ async def open_form(request: Request) -> AsyncIterator[FormData]:
 
 
 @contextmanager
-def blaming_disk() -> Iterator[None]:
+def reporting_full_disk() -> Iterator[None]:
     """Turn a full disk into a problem response, without its path."""
     try:
         yield
@@ -62,7 +61,7 @@ def blaming_disk() -> Iterator[None]:
         ) from error
 
 
-def take_file(form: FormData) -> UploadFile:
+def get_file(form: FormData) -> UploadFile:
     """Return the file of a form; raise if it has none."""
     file = form.get("file")
     if not isinstance(file, UploadFile):
@@ -86,11 +85,11 @@ async def read_file(request: Request, file: UploadFile) -> Uploaded:
 
 
 @asynccontextmanager
-async def receive(request: Request) -> AsyncIterator[tuple[Path, bytes]]:
+async def receive_archive(request: Request) -> AsyncIterator[tuple[Path, bytes]]:
     """Receive an archive into a temporary file; yield its path and hash."""
-    with tempfile.TemporaryDirectory(prefix="dialectic-") as folder:
-        path, digest, size = Path(folder, "import.zip"), hashlib.sha256(), 0
-        with blaming_disk(), await asyncio.to_thread(path.open, "wb") as file:
+    with open_draft_folder(request) as folder:
+        path, digest, size = folder / "import.zip", hashlib.sha256(), 0
+        with reporting_full_disk(), await asyncio.to_thread(path.open, "wb") as file:
             async for piece in _list_pieces(request):
                 size += len(piece)
                 if size > LIMITS.archive_bytes_max:
@@ -108,24 +107,32 @@ async def _list_pieces(request: Request) -> AsyncIterator[bytes]:
             yield piece
         return
     async with open_form(request) as form:
-        file = take_file(form)
+        file = get_file(form)
         while piece := await file.read(PIECE_BYTES):
             yield piece
+
+
+@contextmanager
+def open_draft_folder(request: Request) -> Iterator[Path]:
+    """Open a folder that is deleted at the end."""
+    drafts = request.app.state.drafts
+    with tempfile.TemporaryDirectory(prefix="dialectic-", dir=drafts) as folder:
+        yield Path(folder)
 
 
 # -- out ------------------------------------------------------------------------------------------
 
 
-async def in_turn(turns: asyncio.Semaphore, work: Coroutine[Any, Any, T]) -> T:
+async def run_in_slot(slots: asyncio.Semaphore, work: Coroutine[Any, Any, T]) -> T:
     """Run slow work when a slot is free: too many at once only slow each other down."""
     try:
-        async with turns:
+        async with slots:
             return await work
     finally:
         work.close()
 
 
-async def while_awaited(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
+async def run_until_disconnect(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
     """Run work that precedes the first byte; cancel it and return None if the client disconnects.
 
     An impatient client retries; without the cancellation, abandoned work would pile up.

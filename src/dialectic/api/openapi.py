@@ -1,21 +1,25 @@
 """The OpenAPI document and the page that shows it.
 
-Describes tags, authentication, and the problems each route may return.
+Describes tags, authentication, the problems each route may return, and bodies that are not JSON.
 Clients are generated from it, so it must be exact. The page loads nothing from other hosts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from importlib.resources import files
-from typing import Any
+from typing import TypeAlias
 
 from fastapi import FastAPI
 from starlette.responses import Response
 
 from dialectic.api.problems import MEDIA_TYPE
+from dialectic.contract.events import build_stream_schema
 from dialectic.contract.problems import Problem
+from dialectic.core.strict_json import Json
 
+# The responses of a route by status, as FastAPI takes them.
+Responses: TypeAlias = dict[int | str, Json]
 ASSETS = {
     "/docs": ("docs.html", "text/html; charset=utf-8"),
     "/docs/docs.css": ("docs.css", "text/css; charset=utf-8"),
@@ -51,7 +55,7 @@ def _serve(name: str, media_type: str) -> Callable[[], Awaitable[Response]]:
     return serve
 
 
-TAGS: list[dict[str, Any]] = [
+TAGS: list[Json] = [
     {"name": "projects", "description": "Projects: a prompt and its resources."},
     {"name": "sessions", "description": "Sessions: models, progress and costs."},
     {"name": "acting", "description": "Start, steer and stop sessions."},
@@ -81,29 +85,73 @@ MORE = {
     412: "It has changed since you read it.",
     502: "The model's provider failed.",
 }
+SCHEMAS = "#/components/schemas/"
 BEARER = {"type": "http", "scheme": "bearer", "description": "A token: `dlk_…`."}
 
 
-def build_response(description: str) -> dict[str, Any]:
-    """Build the description of a problem."""
-    return {"model": Problem, "description": description, "content": {MEDIA_TYPE: {}}}
+UNCHANGED: Responses = {304: {"description": "Not changed since you read it."}}
 
 
-def problem_responses() -> dict[int | str, dict[str, Any]]:
-    """Describe the problems that every route may return."""
-    return {status: build_response(words) for status, words in PROBLEMS.items()}
+def problem_responses(problems: Mapping[int, str] = PROBLEMS) -> Responses:
+    """Describe problems: by default those that every route may return."""
+    return {
+        status: {"model": Problem, "description": words, "content": {MEDIA_TYPE: {}}}
+        for status, words in problems.items()
+    }
 
 
-def more_problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def more_problems(*statuses: int) -> Responses:
     """Describe additional problems that some routes may return."""
-    return {status: build_response(MORE[status]) for status in statuses}
+    return problem_responses({status: MORE[status] for status in statuses})
+
+
+# -- bodies that are not JSON ---------------------------------------------------------------------
+
+# Client generators handle this media type, but not that of zip files.
+BYTES = "application/octet-stream"
+MULTIPART = "multipart/form-data"
+BINARY = {"type": "string", "format": "binary"}
+FILE = {**BINARY, "contentMediaType": BYTES}
+EVENTS = "text/event-stream"
+
+
+def describe_response(media_type: str, words: str, schema: Json | None = None) -> Responses:
+    """Describe a response that is not JSON: text, unless a schema is given."""
+    content = {media_type: {"schema": schema or {"type": "string"}}}
+    return {200: {"content": content, "description": words}}
+
+
+def describe_events(words: str) -> Responses:
+    """Describe a stream whose events are in the contract."""
+    schema = {"$ref": f"{SCHEMAS}StreamData"}
+    stream = {"type": "string", "contentMediaType": EVENTS, "contentSchema": schema}
+    return describe_response(EVENTS, words, stream)
+
+
+def describe_file(words: str) -> Responses:
+    """Describe a response that is a file."""
+    return describe_response(BYTES, words, BINARY)
+
+
+def describe_bodies(bodies: Mapping[str, Json]) -> Json:
+    """Describe the media types that a route accepts."""
+    content = {media_type: {"schema": schema} for media_type, schema in bodies.items()}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def describe_form(*required: str, **fields: Json) -> Json:
+    """Describe a form with a file."""
+    return {"type": "object", "required": [*required, "file"], "properties": fields}
+
+
+# -- the document ---------------------------------------------------------------------------------
 
 
 def describe(app: FastAPI) -> None:
     """Finish the document: the media type of problems, the security scheme of tokens."""
     build = app.openapi
 
-    def openapi() -> dict[str, Any]:
+    def openapi() -> Json:
         if app.openapi_schema is None:
             app.openapi_schema = _finish(build())
         return app.openapi_schema
@@ -112,16 +160,19 @@ def describe(app: FastAPI) -> None:
     app.__dict__["openapi"] = openapi
 
 
-def _finish(schema: dict[str, Any]) -> dict[str, Any]:
+def _finish(schema: Json) -> Json:
     components = schema.setdefault("components", {})
     components.setdefault("securitySchemes", {})["bearer"] = BEARER
     schema["security"] = [{"bearer": []}]
-    problem = {"schema": {"$ref": "#/components/schemas/Problem"}}
+    problem = {"schema": {"$ref": f"{SCHEMAS}Problem"}}
     for path in schema["paths"].values():
         for operation in path.values():
             for status, response in operation["responses"].items():
                 if int(status) >= 400:
                     response["content"] = {MEDIA_TYPE: problem}
+    schemas = components.setdefault("schemas", {})
     for name in ("HTTPValidationError", "ValidationError"):
-        components.get("schemas", {}).pop(name, None)
+        schemas.pop(name, None)
+    events = build_stream_schema(f"{SCHEMAS}{{model}}")
+    components["schemas"] = {**events.pop("$defs"), **schemas, "StreamData": events}
     return schema

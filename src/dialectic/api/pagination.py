@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, TypeAlias
 from uuid import UUID
 
 from fastapi import Depends, Query
 
-from dialectic.api.dependencies import RequestContext
-from dialectic.app.transaction import Transaction
+from dialectic.api.dependencies import Reading, RequestContext
 from dialectic.contract.base import Page, T
+from dialectic.core.strict_json import Json
 from dialectic.db.pool import Connection
 from dialectic.db.tables.lists import PageQuery, Rows
 from dialectic.errors import InvalidCursor
@@ -31,21 +31,6 @@ Cursor = Annotated[
     Query(description="`next_cursor` of the previous page.", max_length=200),
 ]
 Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="Maximum number of items.")]
-
-
-@dataclass(frozen=True, slots=True)
-class PageRequest:
-    """The page that a client requests."""
-
-    cursor: str | None
-    limit: int
-
-
-def _read_wanted(cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT) -> PageRequest:
-    return PageRequest(cursor, limit)
-
-
-Paging: TypeAlias = Annotated[PageRequest, Depends(_read_wanted)]
 
 
 def build_cursor(kind: str, *key: datetime | UUID | int) -> str:
@@ -95,52 +80,72 @@ def build_page(kind: str, cursor: str | None, limit: int) -> PageQuery:
             raise InvalidCursor
 
 
+@dataclass(frozen=True, slots=True)
+class ListRequest:
+    """A request for one page of a list."""
+
+    context: RequestContext
+    cursor: str | None
+    limit: int
+
+    async def page(
+        self,
+        kind: str,
+        fetch: Callable[[Connection, PageQuery], Awaitable[Rows]],
+        build: Callable[[Json], T],
+    ) -> Page[T]:
+        """Return a page ordered by time and id."""
+        query = build_page(kind, self.cursor, self.limit)
+        rows = await self.context.transact(lambda connection: fetch(connection, query))
+        return build_listing(kind, rows, self.limit, build, ("created_at", "id"))
+
+    async def page_of(
+        self,
+        load: Callable[[Connection, UUID], Awaitable[object]],
+        parent_id: UUID,
+        kind: str,
+        fetch: Callable[[Connection, PageQuery, UUID], Awaitable[Rows]],
+        build: Callable[[Json], T],
+    ) -> Page[T]:
+        """Return a page of what belongs to a parent; `load` raises if the parent does not exist."""
+
+        async def read(connection: Connection, query: PageQuery) -> Rows:
+            await load(connection, parent_id)
+            return await fetch(connection, query, parent_id)
+
+        return await self.page(kind, read, build)
+
+    async def numbered_page(
+        self,
+        kind: str,
+        fetch: Callable[[Connection, int | None, int], Awaitable[Rows]],
+        build: Callable[[Json], T],
+    ) -> Page[T]:
+        """Return a page ordered by number, highest first."""
+        before = None if self.cursor is None else parse_number(kind, self.cursor)
+        rows = await self.context.transact(lambda c: fetch(c, before, self.limit + 1))
+        return build_listing(kind, rows, self.limit, build, ("id",))
+
+
 def build_listing(
-    kind: str, rows: Sequence[dict[str, Any]], limit: int
-) -> tuple[Sequence[dict[str, Any]], str | None]:
-    """Cut the fetched rows to a page; add the next cursor if there are more."""
-    if len(rows) <= limit:
-        return rows, None
-    last = rows[limit - 1]
-    return rows[:limit], build_cursor(kind, last["created_at"], last["id"])
-
-
-async def list_page(
-    context: RequestContext,
-    kind: str,
-    wanted: PageRequest,
-    fetch: Callable[[Connection, PageQuery], Awaitable[Rows]],
-    build: Callable[[dict[str, Any]], T],
-    *,
-    within: Callable[[Transaction], Awaitable[object]] | None = None,
+    kind: str, rows: Rows, limit: int, build: Callable[[Json], T], key: tuple[str, ...]
 ) -> Page[T]:
-    """Return a page ordered by time and id; `within` raises if the parent does not exist."""
-    page = build_page(kind, wanted.cursor, wanted.limit)
-
-    async def read(tx: Transaction) -> Rows:
-        if within is not None:
-            await within(tx)
-        return await fetch(tx.connection, page)
-
-    kept, following = build_listing(kind, await context.run(read), wanted.limit)
-    return Page(items=[build(row) for row in kept], next_cursor=following)
-
-
-async def list_numbered(
-    context: RequestContext,
-    kind: str,
-    wanted: PageRequest,
-    fetch: Callable[[Connection, int | None, int], Awaitable[Rows]],
-    build: Callable[[dict[str, Any]], T],
-) -> Page[T]:
-    """Return a page ordered by number, highest first."""
-    limit = wanted.limit
-    before = None if wanted.cursor is None else parse_number(kind, wanted.cursor)
-    rows = await context.transact(lambda connection: fetch(connection, before, limit + 1))
-    following = build_cursor(kind, rows[limit - 1]["id"]) if len(rows) > limit else None
+    """Build a page of the fetched rows; if there are more, with the key of its last row."""
+    following = None
+    if len(rows) > limit:
+        following = build_cursor(kind, *(rows[limit - 1][column] for column in key))
     return Page(items=[build(row) for row in rows[:limit]], next_cursor=following)
 
 
-def list_whole(items: Sequence[T]) -> Page[T]:
+def _open_list(
+    context: Reading, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
+) -> ListRequest:
+    return ListRequest(context, cursor, limit)
+
+
+Listing: TypeAlias = Annotated[ListRequest, Depends(_open_list)]
+
+
+def list_whole(items: Iterable[T]) -> Page[T]:
     """Return a short list as one page."""
     return Page(items=list(items), next_cursor=None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Any
 
@@ -21,7 +21,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from dialectic.contract.problems import TYPE_PREFIX, FieldError, Problem, ProblemRemedy
-from dialectic.core.local_trust import RequestOrigin, build_removal
+from dialectic.core.access import RequestOrigin, build_removal
 from dialectic.errors import (
     ConfigurationError,
     Conflict,
@@ -61,14 +61,6 @@ CODES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Help:
-    """The machine-readable reason and remedy of a problem."""
-
-    reason: str | None = None
-    remedy: ProblemRemedy | None = None
-
-
 def build_problem(request: Request, error: DialecticError) -> Response:
     """Build the response for a `DialecticError`."""
     kind = type(error)
@@ -81,8 +73,17 @@ def build_problem(request: Request, error: DialecticError) -> Response:
         if (removal := build_removal(request.headers, origin)) is not None:
             headers["Set-Cookie"] = removal
     title = (kind.__doc__ or "").strip().splitlines()[0]
-    summary = (kind.status, kind.code, title)
-    return _build(request, summary, _tell(error, title), headers, help_with=build_help(error))
+    problem = _describe(kind.status, kind.code, title, error.message)
+    if kind.status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        problem.detail = UNEXPECTED
+    elif isinstance(error, OPERATOR_ERRORS):
+        problem.detail = f"{title} Saved data is not affected. Try again later."
+        problem.remedy = ProblemRemedy(action=RemedyAction.TRY_AGAIN)
+    else:
+        problem.reason = error.reason
+        if error.remedy is not None:
+            problem.remedy = ProblemRemedy.model_validate(error.remedy.as_dict())
+    return _respond(request, problem, headers)
 
 
 UNEXPECTED = (
@@ -93,7 +94,7 @@ OVERTAKEN = (
     "Another request changed or deleted a related record at the same time. Reload and try again."
 )
 # Their messages name hosts, folders and SQL, which only the operator may see.
-OF_THE_OPERATOR = (
+OPERATOR_ERRORS = (
     DatabaseBusy,
     DatabaseFull,
     DatabaseUnreachable,
@@ -101,26 +102,6 @@ OF_THE_OPERATOR = (
     StorageMismatch,
     StorageUnavailable,
 )
-
-
-def _tell(error: DialecticError, title: str) -> str:
-    """Return an error's message, unless it holds internal details."""
-    if type(error).status == HTTPStatus.INTERNAL_SERVER_ERROR:
-        return UNEXPECTED
-    if isinstance(error, OF_THE_OPERATOR):
-        return f"{title} Saved data is not affected. Try again later."
-    return error.message
-
-
-def build_help(error: DialecticError) -> Help:
-    """Return the reason and remedy of an error, without details for the operator."""
-    if type(error).status == HTTPStatus.INTERNAL_SERVER_ERROR:
-        return Help()
-    if isinstance(error, OF_THE_OPERATOR):
-        return Help(remedy=ProblemRemedy(action=RemedyAction.TRY_AGAIN))
-    if error.remedy is None:
-        return Help(error.reason)
-    return Help(error.reason, ProblemRemedy.model_validate(error.remedy.as_dict()))
 
 
 def find_wait(error: DialecticError) -> float | None:
@@ -142,40 +123,25 @@ def find_wait(error: DialecticError) -> float | None:
             return wait_s if isinstance(wait_s, int | float) else None
 
 
-def _build(
-    request: Request,
-    kind: tuple[int, str, str],
-    detail: str,
-    headers: dict[str, str] | None = None,
-    errors: list[FieldError] | None = None,
-    help_with: Help | None = None,
-) -> Response:
-    request_id = request.scope.get("state", {}).get("request_id", "")
-    asked = (request.url.path, request_id)
-    body = _render(kind, detail, asked, errors or [], help_with or Help())
-    return Response(body, kind[0], headers=headers, media_type=MEDIA_TYPE)
-
-
-def _render(
-    kind: tuple[int, str, str],
-    detail: str,
-    asked: tuple[str, str],
-    errors: list[FieldError],
-    help_with: Help,
-) -> bytes:
-    (status, code, title), (path, request_id) = kind, asked
-    problem = Problem(
+def _describe(status: int, code: str, title: str, detail: str) -> Problem:
+    return Problem(
         type=f"{TYPE_PREFIX}{code}",
         title=title,
         status=status,
         detail=detail,
         code=code,
-        instance=path,
-        request_id=request_id,
-        reason=help_with.reason,
-        remedy=help_with.remedy,
-        errors=errors,
+        instance="",
+        request_id="",
     )
+
+
+def _respond(request: Request, problem: Problem, headers: dict[str, str] | None = None) -> Response:
+    problem.instance = request.url.path
+    problem.request_id = request.scope.get("state", {}).get("request_id", "")
+    return Response(_render(problem), problem.status, headers, MEDIA_TYPE)
+
+
+def _render(problem: Problem) -> bytes:
     body = problem.model_dump(mode="json")
     if problem.remedy is not None:
         body["remedy"] = problem.remedy.model_dump(mode="json", exclude_none=True)
@@ -184,26 +150,26 @@ def _render(
 
 def render_broken(detail: str) -> bytes:
     """Build the response to malformed HTTP, which has no path and no request id."""
-    return _render((400, CODES[400], "Bad Request"), detail, ("", ""), [], Help())
+    return _render(_describe(400, CODES[400], "Bad Request", detail))
 
 
-def build_unexpected(request: Request) -> Response:
-    """Build the response for an unexpected error."""
-    return _build(request, (500, "internal", "Internal Server Error"), UNEXPECTED)
+def build_unexpected(request: Request, _error: Exception | None = None) -> Response:
+    """Build the response for an unexpected error, which the middleware has logged."""
+    problem = _describe(500, "internal", "Internal Server Error", UNEXPECTED)
+    return _respond(request, problem)
 
 
 def build_refusal(request: Request, error: HTTPException) -> Response:
     """Build the response for an HTTP error: unknown path, wrong method, body too large."""
     status, headers = error.status_code, dict(error.headers or {})
     code = CODES.get(status, "internal" if status >= 500 else "invalid_request")
-    title = HTTPStatus(status).phrase
-    detail = str(error.detail)
+    title, detail = HTTPStatus(status).phrase, str(error.detail)
     if status == HTTPStatus.NOT_FOUND and detail == title:
         detail = "This path does not exist. See `/docs` for all paths."
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
         headers["Allow"] = ", ".join(_list_methods(request))
         detail = f"This path supports only {headers['Allow']}. See `/docs` for all paths."
-    return _build(request, (status, code, title), detail, headers)
+    return _respond(request, _describe(status, code, title, detail), headers)
 
 
 def _list_methods(request: Request) -> list[str]:
@@ -222,58 +188,60 @@ def build_invalid(request: Request, error: RequestValidationError) -> Response:
     """Build the response for a failed validation; it repeats no value."""
     found = error.errors()
     if any(one["type"] == "json_invalid" for one in found):
-        return _build(request, (400, "invalid_json", "Bad Request"), "The body is not valid JSON.")
+        detail = "The body is not valid JSON."
+        return _respond(request, _describe(400, "invalid_json", "Bad Request", detail))
+    # pydantic's messages name limits, never the value.
     errors = [
-        FieldError(path=_build_path(one["loc"]), message=_describe(one), code=one["type"])
+        FieldError(
+            path=_build_path(one["loc"]),
+            message=str(one["msg"]).removeprefix("Value error, "),
+            code=one["type"],
+        )
         for one in found[:ERRORS_SHOWN_MAX]
     ]
     detail = "; ".join(f"{one.path}: {one.message}" for one in errors[:3])
     title = "The request does not match the API's schema."
-    return _build(request, (422, "validation_failed", title), detail, None, errors)
+    problem = _describe(422, "validation_failed", title, detail)
+    problem.errors = errors
+    return _respond(request, problem)
 
 
-def _build_path(places: tuple[Any, ...]) -> str:
+def _build_path(places: tuple[object, ...]) -> str:
     return "/" + "/".join(str(place).replace("~", "~0").replace("/", "~1") for place in places)
 
 
-def _describe(error: Any) -> str:
-    """Return pydantic's message: it names limits, never the value."""
-    message = str(error["msg"])
-    return message.removeprefix("Value error, ")
+def _build_unstorable(request: Request, _error: asyncpg.DataError) -> Response:
+    # The message of the error may repeat the value.
+    return build_problem(request, InvalidValue("A value of the request cannot be stored."))
+
+
+def _build_overtaken(
+    request: Request, error: asyncpg.IntegrityConstraintViolationError
+) -> Response:
+    # Services check before they write; a concurrent request changed the row in between.
+    logger.warning("a database constraint was violated: %s", error.constraint_name)
+    return build_problem(request, Conflict(OVERTAKEN))
 
 
 def install(app: FastAPI) -> None:
     """Install the handlers that turn every error into a problem response."""
+    builders: dict[type[Exception], Callable[[Request, Any], Response]] = {
+        DialecticError: build_problem,
+        HTTPException: build_refusal,
+        RequestValidationError: build_invalid,
+        asyncpg.DataError: _build_unstorable,
+        asyncpg.IntegrityConstraintViolationError: _build_overtaken,
+        Exception: build_unexpected,
+    }
+    for kind, build in builders.items():
+        app.add_exception_handler(kind, _make_handler(build))
 
-    async def on_known(request: Request, error: Exception) -> Response:
-        assert isinstance(error, DialecticError)
-        return build_problem(request, error)
 
-    async def on_http(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        return build_refusal(request, error)
+def _make_handler(
+    build: Callable[[Request, Any], Response],
+) -> Callable[[Request, Exception], Awaitable[Response]]:
+    # Starlette would run a handler that is not a coroutine in a thread.
+    async def handle(request: Request, error: Exception) -> Response:
+        return build(request, error)
 
-    async def on_invalid(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)
-        return build_invalid(request, error)
-
-    async def on_unstorable(request: Request, error: Exception) -> Response:
-        del error  # its message may repeat the value
-        return build_problem(request, InvalidValue("A value of the request cannot be stored."))
-
-    async def on_broken_rule(request: Request, error: Exception) -> Response:
-        assert isinstance(error, asyncpg.IntegrityConstraintViolationError)
-        # Services check before they write; a concurrent request changed the row in between.
-        logger.warning("a database constraint was violated: %s", error.constraint_name)
-        return build_problem(request, Conflict(OVERTAKEN))
-
-    async def on_unexpected(request: Request, error: Exception) -> Response:
-        del error  # `trace` logs it, without its message
-        return build_unexpected(request)
-
-    app.add_exception_handler(DialecticError, on_known)
-    app.add_exception_handler(HTTPException, on_http)
-    app.add_exception_handler(RequestValidationError, on_invalid)
-    app.add_exception_handler(asyncpg.DataError, on_unstorable)
-    app.add_exception_handler(asyncpg.IntegrityConstraintViolationError, on_broken_rule)
-    app.add_exception_handler(Exception, on_unexpected)
+    return handle

@@ -30,7 +30,7 @@ HEAD_MAX_S = 20.0
 FILES_MAX = 65_536
 
 
-class _Quiet(uvicorn.Server):
+class _Server(uvicorn.Server):
     """A uvicorn server that reports when it is ready and handles no signals."""
 
     def __init__(self, config: uvicorn.Config) -> None:
@@ -51,32 +51,32 @@ class _Protocol(H11Protocol):
 
     # Timeout for the head of a request, and for the rest of a body after its response.
     head_max_s: ClassVar[float] = HEAD_MAX_S
-    _giving_up: asyncio.TimerHandle | None = None
+    _head_timeout: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(cast("asyncio.Transport", transport))
-        self._expect()
+        self._start_head_timeout()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         # Between requests uvicorn's keep-alive timeout applies.
-        self._expect()
+        self._start_head_timeout()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self._forget()
+        self._cancel_head_timeout()
 
-    def _expect(self) -> None:
+    def _start_head_timeout(self) -> None:
         """Start the timeout, unless the client is waiting for our response."""
         if self.conn.our_state in (h11.SEND_RESPONSE, h11.SEND_BODY):
-            self._forget()
-        elif self._giving_up is None:
-            self._giving_up = self.loop.call_later(self.head_max_s, self.transport.close)
+            self._cancel_head_timeout()
+        elif self._head_timeout is None:
+            self._head_timeout = self.loop.call_later(self.head_max_s, self.transport.close)
 
-    def _forget(self) -> None:
-        if self._giving_up is not None:
-            self._giving_up.cancel()
-            self._giving_up = None
+    def _cancel_head_timeout(self) -> None:
+        if self._head_timeout is not None:
+            self._head_timeout.cancel()
+            self._head_timeout = None
 
     def send_400_response(self, msg: str) -> None:
         """Respond to malformed HTTP and oversized heads with problem+json."""
@@ -92,7 +92,7 @@ class _Protocol(H11Protocol):
 class Running:
     """A running server."""
 
-    def __init__(self, server: _Quiet, task: asyncio.Task[Any], hub: Hub, url: str) -> None:
+    def __init__(self, server: _Server, task: asyncio.Task[Any], hub: Hub, url: str) -> None:
         self._server, self._task, self._hub = server, task, hub
         self.url = url
 
@@ -114,7 +114,7 @@ async def open_server(
     """Start a server; with port 0 the system chooses a free port."""
     _allow_many_files()
     with contextlib.closing(bind(host, port)) as listening:
-        server = _Quiet(_configure(app, head_max_s))
+        server = _Server(_configure(app, head_max_s))
         task = asyncio.create_task(server.serve(sockets=[listening]))
         ready = asyncio.create_task(server.ready.wait())
         await asyncio.wait({task, ready}, return_when=asyncio.FIRST_COMPLETED)

@@ -19,17 +19,20 @@ from dialectic.contract.accounts import LIFE_DAYS, LIFE_DAYS_MAX
 from dialectic.core.access import (
     EVERY_SCOPE,
     SECRET_BYTES,
+    Access,
     Caller,
+    RequestOrigin,
     Role,
     Scope,
     Secret,
     TokenKind,
     build_csrf_token,
     check_csrf_token,
+    decide_access,
     format_token,
     hash_token,
+    is_loopback,
 )
-from dialectic.core.local_trust import Access, RequestOrigin, decide_access, is_loopback
 from dialectic.db.pool import Connection, Database
 from dialectic.db.tables import accounts as store
 from dialectic.db.tables.accounts import Member, Membership, NewToken, Token
@@ -306,7 +309,7 @@ async def close_session(db: Database, caller: Caller) -> None:
 
 
 async def switch_session(db: Database, caller: Caller, tenant_id: UUID) -> BrowserSession:
-    """Switch to another tenant of the user, if they signed in with a personal token."""
+    """Switch to another tenant, if the user has a personal token; close the old session."""
     session_id = caller.token_id
     if session_id is None:
         raise Forbidden(

@@ -8,11 +8,20 @@ far is saved as an incomplete answer.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
 from uuid import UUID, uuid4, uuid5
 
+from dialectic.app import projects
 from dialectic.app.chat_calls import ChatCalls, Turn
+from dialectic.app.transaction import Transaction
+from dialectic.contract import chats as contract
+from dialectic.contract.chats import (
+    ChatMessage,
+    ChatProjectRequest,
+    ChatReply,
+    ChatRequest,
+    ChatUsage,
+)
+from dialectic.contract.projects import Project, ProjectRequest
 from dialectic.core.models.messages import FinishReason, Message, Request, Role, Usage, UsageSource
 from dialectic.core.models.model import ModelCard
 from dialectic.core.text import clean_text
@@ -29,66 +38,40 @@ from dialectic.providers.base import OnText
 TITLE_CHARS = 80
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """A person's question and its options."""
-
-    message: str
-    model: str
-    # The chat to continue; None starts a new chat with this system prompt.
-    chat_id: UUID | None = None
-    system: str = ""
-    # Whether to continue a cut-off answer, up to CALLS_MAX calls in total.
-    continues: bool = False
-    max_output_tokens: int | None = None
-    # A user message that this one replaces: it and all later messages are rewound.
-    replaces_id: UUID | None = None
-    # An idempotency key: an answered question with the same id is not asked again.
-    id: UUID = field(default_factory=uuid4)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """The result of a question."""
-
-    chat_id: UUID
-    question_id: UUID
-    message_id: UUID
-    text: str
-    model_name: str
-    finish_reason: FinishReason
-    is_incomplete: bool
-    flags: tuple[str, ...]
-    usage: Usage
-    calls: int
-
-
 async def send(
-    engine: Engine, account: Account, question: Question, on_text: OnText = lambda _piece: None
-) -> Reply:
+    engine: Engine,
+    account: Account,
+    question: ChatRequest,
+    on_text: OnText = lambda _piece: None,
+    *,
+    question_id: UUID | None = None,
+) -> ChatReply:
     """Ask a question and save it with its answer. A prompt that is too long fails before any call.
 
     Each call has its own hold; the commit that saves the answer settles all of them. For a question
     without an answer, the person pays only for the output that arrived before the call failed.
+    An answered question with the same id is not asked again.
     """
+    question_id = question_id or uuid4()
     card = engine.catalog.load_card(question.model)
     message = check_message(question.message, bytes_max=engine.settings.max_prompt_bytes)
-    answered = await _find_reply(engine, account, question.id)
+    answered = await _find_reply(engine, account, question_id)
     if answered is not None:
         return answered
-    chat, earlier = await _open(engine, account, question, message)
+    chat, earlier = await _open(engine, account, question, question_id, message)
     request = build_request(card, chat.system, earlier, message, question.max_output_tokens)
     fit(request, card, gives_way=True)
     # A new id for each try, so that the holds of an aborted try are not taken for ours.
     asking = ChatCalls(engine, account, card, request, uuid4(), on_text)
     async with asking.paying():
-        turns, outcome = await asking.converse(continues=question.continues)
-        said = build_exchange(question.id, message, card, turns, outcome)
+        turns, outcome = await asking.converse(continues=question.continue_until_complete)
+        said = build_exchange(question_id, message, card, turns, outcome)
+        replaces_id = question.rewind_from_message_id
 
         async def work(connection: Connection) -> bool:
             is_kept = chat.is_new or await chats.lock(connection, chat.id)
-            if is_kept and question.replaces_id is not None:
-                await chats.rewind(connection, chat.id, question.replaces_id)
+            if is_kept and replaces_id is not None:
+                await chats.rewind(connection, chat.id, replaces_id)
             if is_kept:
                 await chats.save_exchange(
                     connection,
@@ -104,42 +87,84 @@ async def send(
     if not is_kept:
         # The answer was paid for, but its chat does not exist any more.
         raise NotFound(f"Chat {chat.id} was deleted before its answer was saved.")
-    return Reply(
+    return ChatReply(
         chat_id=chat.id,
         question_id=said.question_id,
         message_id=said.answer_id,
-        text=said.answer,
-        model_name=said.model_name,
+        content=said.answer,
+        model=said.model_name,
         finish_reason=said.finish_reason,
-        is_incomplete=said.is_incomplete,
-        flags=said.flags,
-        usage=said.usage,
-        calls=said.calls,
+        incomplete=said.is_incomplete,
+        flags=list(said.flags),
+        usage=ChatUsage(
+            input_tokens=said.usage.input_tokens,
+            output_tokens=said.usage.output_tokens,
+            source=said.usage.source,
+            calls=said.calls,
+        ),
     )
 
 
-async def _find_reply(engine: Engine, account: Account, question_id: UUID) -> Reply | None:
+async def _find_reply(engine: Engine, account: Account, question_id: UUID) -> ChatReply | None:
     """Find the saved answer of a question from an earlier try whose response was lost."""
-
-    async def work(connection: Connection) -> dict[str, Any] | None:
-        return await chats.find_message(connection, derive_answer_id(question_id))
-
-    row = await engine.db.transact(account.tenant_id, work)
-    if row is None:
-        return None
-    usage = row["token_usage"]
-    return Reply(
-        chat_id=row["chat_id"],
-        question_id=question_id,
-        message_id=row["id"],
-        text=row["content"],
-        model_name=row["model_name"],
-        finish_reason=FinishReason(row["finish_reason"]),
-        is_incomplete=row["is_incomplete"],
-        flags=tuple(row["flags"]),
-        usage=Usage(usage["input_tokens"], usage["output_tokens"], UsageSource(usage["source"])),
-        calls=usage["calls"],
+    row = await engine.db.transact(
+        account.tenant_id, lambda c: chats.find_message(c, derive_answer_id(question_id))
     )
+    return None if row is None else ChatReply.model_validate({**row, "question_id": question_id})
+
+
+async def get(tx: Transaction, chat_id: UUID) -> contract.Chat:
+    """Load a chat with its messages."""
+    found = await chats.load_chat(tx.connection, chat_id)
+    return contract.Chat(
+        id=found.id,
+        title=found.title,
+        system_instruction=found.system,
+        created_at=found.created_at,
+        messages=await list_messages(tx.connection, chat_id),
+    )
+
+
+async def list_messages(connection: Connection, chat_id: UUID) -> list[ChatMessage]:
+    """List the messages of a chat's current thread, oldest first."""
+    rows = await chats.list_messages(connection, chat_id)
+    return [ChatMessage.model_validate(row) for row in rows]
+
+
+async def rename(tx: Transaction, chat_id: UUID, title: str) -> contract.Chat:
+    """Rename a chat."""
+    await chats.load_chat(tx.connection, chat_id)
+    await chats.rename(tx.connection, chat_id, check_title(title))
+    return await get(tx, chat_id)
+
+
+async def rewind(tx: Transaction, chat_id: UUID, message_id: UUID) -> contract.Chat:
+    """Remove a message and all later ones from the thread."""
+    await chats.load_chat(tx.connection, chat_id)
+    if not await chats.rewind(tx.connection, chat_id, message_id):
+        raise NotFound(f"Message {message_id} is not in the thread of this chat.")
+    return await get(tx, chat_id)
+
+
+async def delete(tx: Transaction, chat_id: UUID) -> None:
+    """Delete a chat; its wallet transactions are kept."""
+    await chats.load_chat(tx.connection, chat_id)
+    await chats.delete(tx.connection, chat_id)
+
+
+async def make_project(tx: Transaction, chat_id: UUID, wanted: ChatProjectRequest) -> Project:
+    """Create a project whose prompt is the text of a chat, or of some of its messages."""
+    found, ids = await get(tx, chat_id), wanted.message_ids
+    chosen = [one for one in found.messages if ids is None or one.id in ids]
+    if ids is not None and len(chosen) < len(set(ids)):
+        raise NotFound("One of the messages is not in the thread of this chat.")
+    if not chosen:
+        raise UsageError("The chat has no text for a project. Send a message first.")
+    new = ProjectRequest(
+        prompt=build_prompt(chosen), name=wanted.name or found.title, domain=wanted.domain
+    )
+    project_id, _, _ = await projects.create_project(tx, new)
+    return await projects.get(tx, project_id)
 
 
 def derive_answer_id(question_id: UUID) -> UUID:
@@ -172,64 +197,68 @@ def check_title(title: str) -> str:
 
 
 async def _open(
-    engine: Engine, account: Account, question: Question, message: str
-) -> tuple[Chat, list[dict[str, Any]]]:
-    chat_id = question.chat_id
+    engine: Engine, account: Account, question: ChatRequest, question_id: UUID, message: str
+) -> tuple[Chat, list[ChatMessage]]:
+    chat_id, prompt_id = question.chat_id, question.system_prompt_id
+    system = question.system_instruction
+    if prompt_id is not None:
+        system = await engine.db.transact(
+            account.tenant_id, lambda c: chats.load_system_prompt(c, prompt_id)
+        )
     if chat_id is None:
-        if question.replaces_id is not None:
+        if question.rewind_from_message_id is not None:
             raise UsageError(
                 "A replacement needs a chat. Name the chat of the message to replace.",
                 reason="no_chat_named",
                 subject="chat_id",
             )
         title = message.strip().splitlines()[0][:TITLE_CHARS]
-        system = clean_text(question.system)[0]
-        return Chat(uuid5(question.id, "chat"), title, system, is_new=True), []
-    if question.system:
+        return Chat(uuid5(question_id, "chat"), title, clean_text(system)[0], is_new=True), []
+    if system:
         raise UsageError(
             "The system prompt of a chat cannot change. Start a new chat.",
             reason="chat_has_begun",
             subject="system_instruction",
         )
 
-    async def work(connection: Connection) -> tuple[Chat, list[dict[str, Any]]]:
+    async def work(connection: Connection) -> tuple[Chat, list[ChatMessage]]:
         chat = await chats.load_chat(connection, chat_id)
-        messages = await chats.list_messages(connection, chat_id)
-        return chat, cut_thread(messages, question.replaces_id)
+        messages = await list_messages(connection, chat_id)
+        return chat, cut_thread(messages, question.rewind_from_message_id)
 
     return await engine.db.transact(account.tenant_id, work)
 
 
-def cut_thread(messages: list[dict[str, Any]], replaces_id: UUID | None) -> list[dict[str, Any]]:
+def cut_thread(messages: list[ChatMessage], replaces_id: UUID | None) -> list[ChatMessage]:
     """Keep the messages before the replaced one; all of them if none is replaced."""
     if replaces_id is None:
         return messages
-    for number, row in enumerate(messages):
-        if row["id"] == replaces_id:
-            if row["role"] != Role.USER:
+    for number, said in enumerate(messages):
+        if said.id == replaces_id:
+            if said.role != Role.USER:
                 raise UsageError("Only your own messages can be replaced.", reason="not_a_question")
             return messages[:number]
     raise NotFound(f"Message {replaces_id} does not exist in the current thread of this chat.")
 
 
-def build_prompt(messages: Sequence[dict[str, Any]]) -> str:
+def build_prompt(messages: Sequence[ChatMessage]) -> str:
     """Build the prompt of a project from the messages of a chat."""
     if len(messages) == 1:
-        return str(messages[0]["content"])
+        return messages[0].content
     heads = {Role.USER: "Question", Role.ASSISTANT: "Answer"}
-    parts = [f"## {heads[Role(row['role'])]}\n\n{row['content'].strip()}" for row in messages]
+    parts = [f"## {heads[Role(one.role)]}\n\n{one.content.strip()}" for one in messages]
     return "\n\n".join(parts) + "\n"
 
 
 def build_request(
     card: ModelCard,
     system: str,
-    earlier: Sequence[dict[str, Any]],
+    earlier: Sequence[ChatMessage],
     message: str,
     max_output_tokens: int | None,
 ) -> Request:
     """Build the first request of an exchange: all earlier messages and the question."""
-    history = [Message(Role(row["role"]), row["content"]) for row in earlier]
+    history = [Message(Role(one.role), one.content) for one in earlier]
     return Request(
         model=card.name,
         system=system,

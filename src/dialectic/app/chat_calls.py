@@ -27,7 +27,7 @@ from dialectic.ledger.holds import Purpose
 from dialectic.pipeline.assemble import build_history, fit
 from dialectic.pipeline.call import Answer, call
 from dialectic.pipeline.interpret import WINDOW_FULL, Continue, Finish, Limits, close, interpret
-from dialectic.pipeline.reserve import DirectCaller, Reservation, reserve, resolve_open, settle
+from dialectic.pipeline.reserve import DirectCaller, Payment, Reservation, resolve_open, settle
 from dialectic.providers.base import OnText
 
 CALLS_MAX = 5
@@ -100,21 +100,9 @@ class ChatCalls:
         asked = replace(self.request, messages=(*self.request.messages, *build_history(said)))
         request, key = fit(asked, self.card, gives_way=True), self._key(len(said))
         caller = DirectCaller(self.account.tenant_id, self.call_id, len(said) + 1)
-
-        async def hold() -> Reservation:
-            # In a chat, the error itself asks the person for approval.
-            return await reserve(
-                self.engine,
-                caller,
-                self.card,
-                request,
-                wallet_id=self.account.wallet_id,
-                key=key,
-                purpose=Purpose.CHAT,
-            )
-
-        held, answer = await call(self.engine, caller, self.card, request, hold, self.on_text)
-        return Turn(held, answer)
+        # A chat has no approved spending: the error itself asks the person for approval.
+        payment = Payment(self.account.wallet_id, key, Purpose.CHAT)
+        return Turn(*await call(self.engine, caller, self.card, request, payment, self.on_text))
 
     def _key(self, turn: int) -> str:
         return f"chat:{self.call_id}:{turn}"

@@ -7,21 +7,37 @@ and a file, and later readers of the document get the newest version.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 from uuid import UUID
 
+import asyncpg
+
 from dialectic.app.transaction import Transaction
-from dialectic.contract.contributions import Contribution, ContributionSummary
+from dialectic.contract.contributions import (
+    ChunkRecord,
+    Contribution,
+    ContributionRecord,
+    ContributionVersion,
+    EditedContribution,
+    TurnSummary,
+)
 from dialectic.core.documents.artifacts import extract_documents
-from dialectic.core.documents.file_locations import ContributionFile, Intermediate
-from dialectic.core.documents.file_paths import build_path, parse_path
+from dialectic.core.documents.file_paths import (
+    ContributionFile,
+    Intermediate,
+    build_path,
+    parse_path,
+)
 from dialectic.core.documents.front_matter import render_document, split_document
 from dialectic.core.job import derive_edition_job_id, parse_payload
 from dialectic.core.process.reductions import list_left_out
+from dialectic.core.session_state import HALTED
 from dialectic.core.text import clean_text
 from dialectic.db.pool import Connection
-from dialectic.db.tables import jobs, records
-from dialectic.db.tables.records import SQL, File, NewResource, Noun, get_id
+from dialectic.db.queries import list_plain
+from dialectic.db.tables import jobs, lists, records
+from dialectic.db.tables.contributions import supersede
+from dialectic.db.tables.files import MARKDOWN, File, insert_files
+from dialectic.db.tables.records import SQL, NewResource, Noun, get_id
 from dialectic.errors import Conflict, NotFound, Remedy, RemedyAction, UsageError
 from dialectic.pipeline.load import load_session_context
 from dialectic.pipeline.write import build_stage_document
@@ -32,35 +48,28 @@ CHUNK = Noun("chunk", SQL["find_chunk_ids"], _REMEDY)
 EDITION = "edition"
 
 
-async def resolve_id(tx: Transaction, text: str) -> UUID:
-    """Get the id of a contribution by a unique prefix of it."""
-    return await get_id(tx.connection, CONTRIBUTION, text)
-
-
-async def resolve_chunk_id(tx: Transaction, text: str) -> UUID:
-    """Get the id of a turn by a unique prefix of it."""
-    return await get_id(tx.connection, CHUNK, text)
-
-
-async def load_chunk(tx: Transaction, text: str) -> dict[str, Any]:
+async def load_chunk(tx: Transaction, text: str) -> ChunkRecord:
     """Load one turn of a document by its id or a prefix of it."""
-    chunk_id = await resolve_chunk_id(tx, text)
+    chunk_id = await get_id(tx.connection, CHUNK, text)
     row = await tx.connection.fetchrow(SQL["load_chunk"], chunk_id)
     assert row is not None, "the turn was just found"
-    return dict(row)
+    return ChunkRecord.model_validate(dict(row))
 
 
-async def load_record(tx: Transaction, contribution_id: UUID) -> dict[str, Any]:
+async def load_record(tx: Transaction, contribution_id: UUID) -> ContributionRecord:
     """Load a contribution with its turns."""
-    row = await load(tx, contribution_id)
-    keys = ("id", "turn_index", "storage_path", "finish_reason", "tokens_used_output", "manifest")
-    chunks = await tx.connection.fetch(SQL["list_chunks"], contribution_id)
-    row["chunks"] = [{key: chunk[key] for key in keys} for chunk in chunks]
-    return row
+    record = await load(tx, contribution_id)
+    chunks = await list_plain(tx.connection, SQL["list_chunks"], contribution_id)
+    record.chunks = [TurnSummary.model_validate(chunk) for chunk in chunks]
+    return record
 
 
-async def load(tx: Transaction, contribution_id: UUID) -> dict[str, Any]:
-    """Load a contribution with its text and its provenance."""
+async def load(tx: Transaction, contribution_id: UUID) -> ContributionRecord:
+    """Load a contribution with its text and its provenance, without its turns."""
+    return ContributionRecord.model_validate(dict(await _load_row(tx, contribution_id)))
+
+
+async def _load_row(tx: Transaction, contribution_id: UUID) -> asyncpg.Record:
     row = await tx.connection.fetchrow(SQL["load_contribution"], contribution_id)
     if row is None:
         raise NotFound(
@@ -68,7 +77,7 @@ async def load(tx: Transaction, contribution_id: UUID) -> dict[str, Any]:
             reason="no_contribution",
             subject=str(contribution_id),
         )
-    return dict(row)
+    return row
 
 
 async def lock(tx: Transaction, contribution_id: UUID) -> UUID:
@@ -76,57 +85,44 @@ async def lock(tx: Transaction, contribution_id: UUID) -> UUID:
 
     Read the document only after this call.
     """
-    row = await load(tx, contribution_id)
-    first_id: UUID = row["original_model_contribution_id"] or row["id"]
+    first_id = (await load(tx, contribution_id)).first_id
     await tx.connection.fetchval(SQL["lock_versions"], first_id)
     return first_id
 
 
-async def _load_first(tx: Transaction, contribution_id: UUID) -> dict[str, Any]:
+async def _load_first(tx: Transaction, contribution_id: UUID) -> ContributionRecord:
     """Load the first version of a document, and lock it so that one writer adds a version."""
     return await load(tx, await lock(tx, contribution_id))
 
 
-async def _load_newest(connection: Connection, first_id: UUID) -> dict[str, Any]:
+async def _load_newest(connection: Connection, first_id: UUID) -> asyncpg.Record:
     row = await connection.fetchrow(SQL["load_newest_version"], first_id)
     assert row is not None, "a document has a newest version"
-    return dict(row)
+    return row
 
 
-@dataclass(frozen=True, slots=True)
-class Edited:
-    """A new version, and the number of documents made from the old one."""
-
-    id: UUID
-    version: int
-    path: str
-    stale: int
-    project_id: UUID
-
-
-async def edit(tx: Transaction, contribution_id: UUID, text: str) -> Edited:
+async def edit(tx: Transaction, contribution_id: UUID, text: str) -> EditedContribution:
     """Save a person's edit as the newest version; keep the old one."""
     connection, account, new_id = tx.connection, tx.account, tx.derive_id("contribution")
     body = _read_body(text)
     first = await _load_first(tx, contribution_id)
-    newest = await _load_newest(connection, first["id"])
-    project_id = first["project_id"]
+    newest = await _load_newest(connection, first.id)
+    project_id = first.project_id
     tx.publish(project_id)
     if newest["id"] == new_id:  # an earlier try has committed
-        return Edited(new_id, newest["edit_version"], newest["storage_path"], 0, project_id)
+        version, path = newest["edit_version"], newest["storage_path"]
+        return EditedContribution(id=new_id, version=version, path=path, stale=0)
     if newest["content"].strip() == body.strip():
         raise Conflict(
             f"The text is identical to version {newest['edit_version']}.", reason="unchanged"
         )
-    version = 1 + await connection.fetchval(
-        SQL["find_last_version"], first["id"], first["session_id"]
-    )
+    version = 1 + await connection.fetchval(SQL["find_last_version"], first.id, first.session_id)
     edited, resources = await _build_edit(tx, first, new_id, version, body)
-    stale = await records.supersede(connection, first["id"])
-    await records.insert_files(connection, account.tenant_id, project_id, [edited.file])
+    stale = await supersede(connection, first.id)
+    await insert_files(connection, account.tenant_id, project_id, [edited.file])
     await connection.execute(
         SQL["insert_edit"],
-        first["id"],
+        first.id,
         new_id,
         account.user_id,
         list(edited.flags),
@@ -137,7 +133,7 @@ async def edit(tx: Transaction, contribution_id: UUID, text: str) -> Edited:
     )
     owner = records.Owner(account.user_id, project_id)
     await records.put_resources(connection, account.tenant_id, owner, resources)
-    return Edited(new_id, version, edited.file.path, stale, project_id)
+    return EditedContribution(id=new_id, version=version, path=edited.file.path, stale=stale)
 
 
 def _read_body(text: str) -> str:
@@ -160,44 +156,44 @@ class _Version:
 
 
 async def _build_edit(
-    tx: Transaction, first: dict[str, Any], new_id: UUID, version: int, body: str
+    tx: Transaction, first: ContributionRecord, new_id: UUID, version: int, body: str
 ) -> tuple[_Version, list[NewResource]]:
     """Build the file of a new version and the documents extracted from it."""
-    place = parse_path(first["storage_path"])
+    place = parse_path(first.storage_path)
     assert isinstance(place, ContributionFile | Intermediate), "the path is that of a contribution"
     name = replace(place.contribution, version=version)
     context = await load_session_context(
-        tx.engine, tx.connection, first["session_id"], first["iteration_number"]
+        tx.engine, tx.connection, first.session_id, first.iteration_number
     )
-    stage = context.process.load_stage(first["stage"])
-    is_final = first["contribution_type"] == stage.output_type
+    stage = context.process.load_stage(first.stage)
+    is_final = first.contribution_type == stage.output_type
     expected = stage.expected_output_artifacts if is_final else ()
     cut = extract_documents(body, expected)
     flags = tuple(f"missing:{key}" for key in cut.missing)
-    kind = (stage.slug, first["contribution_type"])
+    kind = (stage.slug, first.contribution_type)
     left_out = list_left_out(context.process, models=len(context.models), until=kind)
     fields: dict[str, str | int | bool | list[str] | None] = {
         "contribution_id": str(new_id),
-        "type": first["contribution_type"],
+        "type": first.contribution_type,
         "stage": stage.slug,
-        "iteration": first["iteration_number"],
-        "model": first["model_name"],
+        "iteration": first.iteration_number,
+        "model": first.model_name,
         "version": version,
-        "edited_from": str(first["id"]),
+        "edited_from": str(first.id),
         **({"flags": list(flags)} if flags else {}),
         **({"left_out": list(left_out)} if left_out else {}),
     }
     path = build_path(replace(place, contribution=name))
-    file = File(path, render_document(fields, body).encode(), records.MARKDOWN)
+    file = File(path, render_document(fields, body).encode(), MARKDOWN)
     resources = [
         build_stage_document(
             wanted,
             cut.found[wanted.key],
             folder=place.folder,
             name=name,
-            session_id=first["session_id"],
+            session_id=first.session_id,
             contribution_id=new_id,
-            model_name=first["model_name"],
+            model_name=first.model_name,
         )
         for wanted in expected
         if wanted.key in cut.found
@@ -216,81 +212,52 @@ async def regenerate(tx: Transaction, contribution_id: UUID) -> UUID:
     made = tx.attempts.chosen.get(EDITION)
     if made is not None and await jobs.find_job(connection, made) is not None:
         return made
-    session = await records.load_session(connection, first["session_id"])
-    if session["status"] in ("paused", "cancelled"):
-        raise Conflict(f"Session {session['id']} is {session['status']}.")
+    session = await records.load_session(connection, first.session_id)
+    if session["phase"] in HALTED:
+        raise Conflict(f"Session {session['id']} is {session['phase']}.")
     status = await connection.fetchval(
-        SQL["find_stage_status"], session["id"], first["iteration_number"], first["stage"]
+        SQL["find_stage_status"], session["id"], first.iteration_number, first.stage
     )
     if status in ("waiting", "generating"):
         raise Conflict(
-            f"Stage {first['stage']!r} is still running. Regenerate its documents when it is "
+            f"Stage {first.stage!r} is still running. Regenerate its documents when it is "
             "complete.",
             reason="stage_at_work",
-            subject=first["stage"],
+            subject=first.stage,
         )
-    written_by = await jobs.find_job(connection, first["job_id"])
+    job_id = first.job_id
+    written_by = None if job_id is None else await jobs.find_job(connection, job_id)
     if written_by is None:
         raise Conflict(
             "This contribution was imported without its job, so it cannot be regenerated. "
             "Edit it instead.",
             reason="imported",
         )
-    edition = 1 + await connection.fetchval(
-        SQL["find_last_version"], first["id"], first["session_id"]
-    )
-    payload = parse_payload(written_by["payload"]).model_copy(
-        update={"edition": edition, "replaces": first["id"]}
+    edition = 1 + await connection.fetchval(SQL["find_last_version"], first.id, first.session_id)
+    payload = parse_payload(written_by.payload).model_copy(
+        update={"edition": edition, "replaces": first.id}
     )
     new = jobs.NewJob(
-        id=derive_edition_job_id(written_by["id"], edition=edition),
-        session_id=first["session_id"],
-        stage_slug=first["stage"],
-        iteration_number=first["iteration_number"],
+        id=derive_edition_job_id(written_by.id, edition=edition),
+        session_id=first.session_id,
+        stage_slug=first.stage,
+        iteration_number=first.iteration_number,
         payload=payload,
         max_retries=session["max_retries"],
-        target_contribution_id=first["target_contribution_id"],
+        target_contribution_id=first.target_contribution_id,
     )
     await jobs.insert_job(connection, tx.account.tenant_id, new)
     tx.attempts.chosen[EDITION] = new.id
     return new.id
 
 
-def build_summary(row: dict[str, Any]) -> ContributionSummary:
-    """Build a list entry of a contribution from its row."""
-    return ContributionSummary(
-        **_columns(row), session_id=row["session_id"], size_bytes=row["size_bytes"]
-    )
-
-
-def _columns(row: dict[str, Any]) -> dict[str, Any]:
-    same = (
-        "id", "stage", "is_incomplete", "is_intermediate", "is_stale", "flags", "finish_reason",
-        "created_at",
-    )  # fmt: skip
-    return {
-        **{key: row[key] for key in same},
-        "model": row["model_name"],
-        "iteration": row["iteration_number"],
-        "type": row["contribution_type"],
-        "path": row["storage_path"],
-        "version": row["edit_version"],
-        "input_tokens": row["tokens_used_input"],
-        "output_tokens": row["tokens_used_output"],
-    }
-
-
 async def get(tx: Transaction, contribution_id: UUID) -> Contribution:
     """Load one version of a contribution, with its text and its provenance."""
-    row = await load(tx, contribution_id)
-    return Contribution(
-        **_columns(row),
-        session_id=row["session_id"],
-        job_id=row["job_id"],
-        original_id=row["original_model_contribution_id"] or row["id"],
-        is_latest=row["is_latest_edit"],
-        is_by_user=row["user_id"] is not None,
-        about_id=row["target_contribution_id"],
-        source_ids=row["source_contribution_ids"],
-        content=row["content"],
-    )
+    return Contribution.model_validate(dict(await _load_row(tx, contribution_id)))
+
+
+async def list_versions(tx: Transaction, contribution_id: UUID) -> list[ContributionVersion]:
+    """List all versions of a contribution, oldest first."""
+    first_id = (await get(tx, contribution_id)).original_id
+    rows = await lists.list_versions(tx.connection, first_id)
+    return [ContributionVersion.model_validate(row) for row in rows]

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 from uuid import UUID, uuid4
+
+import asyncpg
 
 from dialectic.app.contributions import load as load_contribution
 from dialectic.app.transaction import Transaction
-from dialectic.contract.contributions import RATING_MAX, RATING_MIN
+from dialectic.contract.contributions import RATING_MAX, RATING_MIN, ContributionRecord
 from dialectic.contract.sessions import SavedFeedback
-from dialectic.core.documents.file_locations import UserFeedback
-from dialectic.core.documents.file_paths import build_path
+from dialectic.core.documents.file_paths import UserFeedback, build_path
 from dialectic.core.text import clean_text
 from dialectic.db.tables import records
 from dialectic.db.tables.records import SQL, NewResource
@@ -58,9 +58,9 @@ async def give_feedback(
 
 async def rate(tx: Transaction, contribution_id: UUID, rating: int) -> SavedFeedback:
     """Save a person's rating of a contribution, in its session."""
-    row = await load_contribution(tx, contribution_id)
+    record = await load_contribution(tx, contribution_id)
     rated = Rating(contribution_id, rating, tx.derive_id("rating"))
-    return await save(tx, row["session_id"], [rated])
+    return await save(tx, record.session_id, [rated])
 
 
 async def save(
@@ -108,7 +108,7 @@ async def save(
 
 async def _load_targets(
     tx: Transaction, session_id: UUID, said: Sequence[Comment | Rating]
-) -> dict[UUID, dict[str, Any]]:
+) -> dict[UUID, ContributionRecord]:
     """Load the target contributions; raise if one belongs to another session."""
     ids = [one.contribution_id if isinstance(one, Rating) else one.target_id for one in said]
     found = {
@@ -116,10 +116,10 @@ async def _load_targets(
         for target_id in dict.fromkeys(ids)
         if target_id is not None
     }
-    for target_id, row in found.items():
-        if row["session_id"] != session_id:
+    for target_id, record in found.items():
+        if record.session_id != session_id:
             raise UsageError(
-                f"Contribution {target_id} is in session {row['session_id']}, not {session_id}.",
+                f"Contribution {target_id} is in session {record.session_id}, not {session_id}.",
                 reason="other_session",
                 subject=str(target_id),
             )
@@ -138,9 +138,30 @@ class _Feedback:
     content: str = ""
     rating: int | None = None
 
+    @classmethod
+    def about(
+        cls,
+        feedback_id: UUID,
+        kind: str,
+        target: ContributionRecord,
+        *,
+        content: str = "",
+        rating: int | None = None,
+    ) -> _Feedback:
+        """Build feedback on a contribution, in its stage and iteration."""
+        return cls(
+            id=feedback_id,
+            kind=kind,
+            stage_slug=target.stage,
+            iteration=target.iteration_number,
+            target_id=target.first_id,
+            content=content,
+            rating=rating,
+        )
+
 
 def _understand(
-    one: Comment | Rating, targets: Mapping[UUID, dict[str, Any]], iteration: int
+    one: Comment | Rating, targets: Mapping[UUID, ContributionRecord], iteration: int
 ) -> _Feedback:
     """Find the stage and the iteration of feedback: the contribution's, else the session's."""
     if isinstance(one, Rating):
@@ -151,8 +172,7 @@ def _understand(
                 subject="rating",
                 limit=RATING_MAX,
             )
-        about = _describe_target(targets[one.contribution_id])
-        return _Feedback(id=one.id, kind="rating", rating=one.rating, **about)
+        return _Feedback.about(one.id, "rating", targets[one.contribution_id], rating=one.rating)
     content, _ = clean_text(one.content)
     if not content.strip():
         raise UsageError(
@@ -165,23 +185,15 @@ def _understand(
         return _Feedback(
             id=one.id, kind="stage", stage_slug=stage, iteration=iteration, content=content
         )
-    about = _describe_target(targets[one.target_id])
-    if about["stage_slug"] != one.stage_slug:
+    target = targets[one.target_id]
+    if target.stage != one.stage_slug:
         raise UsageError(
-            f"Contribution {one.target_id} belongs to stage {about['stage_slug']!r}, not of "
+            f"Contribution {one.target_id} belongs to stage {target.stage!r}, not to "
             f"{one.stage_slug!r}.",
             reason="other_stage",
             subject=str(one.target_id),
         )
-    return _Feedback(id=one.id, kind="response", content=content, **about)
-
-
-def _describe_target(row: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "target_id": row["original_model_contribution_id"] or row["id"],
-        "stage_slug": row["stage"],
-        "iteration": row["iteration_number"],
-    }
+    return _Feedback.about(one.id, "response", target, content=content)
 
 
 async def _load_stage(tx: Transaction, session_id: UUID, place: tuple[str, int]) -> JobContext:
@@ -203,7 +215,7 @@ async def _load_stage(tx: Transaction, session_id: UUID, place: tuple[str, int])
 
 
 def _build_file(
-    session_id: UUID, place: tuple[str, int], context: JobContext, rows: Sequence[Any]
+    session_id: UUID, place: tuple[str, int], context: JobContext, rows: Sequence[asyncpg.Record]
 ) -> NewResource:
     """Build the feedback file of a stage."""
     stage_slug, iteration = place
@@ -221,7 +233,7 @@ def _build_file(
     )
 
 
-def _describe(row: Any) -> str:
+def _describe(row: asyncpg.Record) -> str:
     about = row["target_contribution_id"]
     head = f"On contribution {about}: " if about else ""
     if row["rating"] is not None:

@@ -146,9 +146,8 @@ class LongRequests:
         """Renew a claim until it is lost."""
         while True:
             await asyncio.sleep(self._lease.total_seconds() / 3)
-            with contextlib.suppress(
-                DialecticError
-            ):  # PostgreSQL may be back before the claim expires
+            # PostgreSQL may be back before the claim expires.
+            with contextlib.suppress(DialecticError):
                 if not await self._db.transact(tenant_id, lambda c: renew(c, held, self._lease)):
                     return
 

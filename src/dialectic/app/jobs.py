@@ -8,6 +8,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from dialectic.app.transaction import Transaction
+from dialectic.contract.events import EventError, JobPaused
+from dialectic.contract.problems import ProblemRemedy
 from dialectic.core.job import ENDED, JobStatus
 from dialectic.db.pool import Connection
 from dialectic.db.tables import jobs, records
@@ -69,27 +71,24 @@ async def cancel(tx: Transaction, session_id: UUID, job_id: UUID) -> None:
 async def _tell(connection: Connection, session_id: UUID, job_id: UUID) -> None:
     row = await jobs.find_job(connection, job_id)
     assert row is not None, "the job was just paused"
-    news = {
-        "sessionId": str(session_id),
-        "stageSlug": row["stage_slug"],
-        "iterationNumber": row["iteration_number"],
-        "job_id": str(job_id),
-        "error": {
-            "code": "job_paused",
-            "message": "A person has paused this job.",
-            "remedy": Remedy(RemedyAction.RESUME, session_id=str(session_id)).as_dict(),
-        },
-    }
-    await records.record_event(connection, session_id, "contribution_generation_paused", news)
+    remedy = ProblemRemedy(action=RemedyAction.RESUME, session_id=str(session_id))
+    event = JobPaused(
+        session_id=session_id,
+        stage_slug=row.stage_slug,
+        iteration_number=row.iteration_number,
+        job_id=job_id,
+        error=EventError(code="job_paused", message="A person has paused this job.", remedy=remedy),
+    )
+    await records.record_event(connection, event)
 
 
 async def _load_status(connection: Connection, session_id: UUID, job_id: UUID) -> JobStatus:
     row = await jobs.find_job(connection, job_id)
-    if row is None or row["session_id"] != session_id:
+    if row is None or row.session_id != session_id:
         raise NotFound(
             f"Job {job_id} does not exist in session {session_id}.",
             reason="no_job",
             subject=str(job_id),
             remedy=Remedy(RemedyAction.LIST_JOBS, session_id=str(session_id)),
         )
-    return JobStatus(row["status"])
+    return row.status

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TypeAlias
 from uuid import UUID
 
 from dialectic.app.transaction import Transaction
-from dialectic.contract.projects import Project, ProjectSummary
-from dialectic.core.documents.file_locations import GeneralResource, InitialPrompt
-from dialectic.core.documents.file_paths import build_path
-from dialectic.core.models.model import ModelCard
+from dialectic.contract.projects import Project, ProjectChange, ProjectRequest, ResourceRequest
+from dialectic.contract.sessions import RunRequest, SessionOptions, SessionRequest
+from dialectic.core.documents.file_paths import GeneralResource, InitialPrompt, build_path
+from dialectic.core.models.model import ModelCard, parse_model_list
+from dialectic.core.money.price import parse_usd
+from dialectic.core.process.definition import Process
+from dialectic.core.process.reductions import shrink_process
 from dialectic.core.run_request import (
-    Given,
-    RunRequest,
     check_name,
     check_prompt,
     check_run_request,
@@ -27,11 +28,14 @@ from dialectic.core.run_request import (
 )
 from dialectic.core.slug import slugify_name
 from dialectic.core.text import clean_text
-from dialectic.db.tables import descriptions, records
+from dialectic.db.tables import files, records
 from dialectic.db.tables.records import SQL, NewResource, Owner, choose_slug
-from dialectic.errors import Conflict, NotFound, TooLarge, UsageError
+from dialectic.engine import Engine
+from dialectic.errors import Conflict, TooLarge, UsageError
 from dialectic.ledger import wallets
-from dialectic.publishing.deletion import delete_files, discard_files_in
+from dialectic.processes.loader import load_named
+from dialectic.providers.catalog import choose_default_models
+from dialectic.publishing.publish import delete_files, discard_files_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,26 +48,53 @@ class CreatedSession:
     notes: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewProject:
-    """The inputs of a new project; without a name, it is taken from the prompt."""
-
-    prompt: str
-    name: str = ""
-    domain: str = "General"
-    resources: tuple[Given, ...] = ()
+AnyRequest: TypeAlias = SessionRequest | RunRequest
 
 
-async def create_session(tx: Transaction, ask: RunRequest) -> CreatedSession:
+@dataclass(frozen=True, slots=True)
+class CheckedRun:
+    """What a request names, as it exists here: the process without its left out parts, the models.
+
+    The lead is the number of a model, from 1.
+    """
+
+    process: Process
+    cards: list[ModelCard]
+    lead: int
+    budget_credits: int | None
+
+    @property
+    def models(self) -> list[str]:
+        return [card.name for card in self.cards]
+
+
+def check_run(engine: Engine, request: AnyRequest, domain: str) -> CheckedRun:
+    """Check the options of a session, for every way in."""
+    named = request.process
+    if not isinstance(named, Process):
+        named = load_named(named, own=engine.settings.own_processes)
+    process = shrink_process(named, request.shrink)
+    check_run_request(process, until=request.until, domain=domain)
+    models = (
+        choose_default_models(engine.catalog, engine.settings)
+        if request.models is None
+        else parse_model_list(",".join(request.models))
+    )
+    budget = None if request.budget is None else parse_usd(request.budget)
+    lead = get_lead(models, request.lead)
+    cards = [engine.catalog.load_card(name) for name in models]
+    return CheckedRun(process, cards, lead, budget)
+
+
+async def create_session(tx: Transaction, request: RunRequest) -> CreatedSession:
     """Create a project with its first session; the prompt becomes a file and a resource."""
-    new = NewProject(prompt=ask.prompt, name=ask.name, domain=ask.domain, resources=ask.resources)
-    _check_session(tx, ask)  # raise before any write
-    project_id, slug, notes = await create_project(tx, new)
-    session_id = await add_session(tx, project_id, ask)
+    run = check_run(tx.engine, request, request.domain)  # raise before any write
+    project_id, slug, notes = await create_project(tx, request)
+    session_id = await _insert_session(tx, project_id, request, run)
     return CreatedSession(project_id, session_id, slug, notes)
 
 
-async def create_project(tx: Transaction, new: NewProject) -> tuple[UUID, str, list[str]]:
+async def create_project(tx: Transaction, new: ProjectRequest) -> tuple[UUID, str, list[str]]:
     """Create a project; return its id, its folder and notes on its prompt."""
     connection, account, project_id = tx.connection, tx.account, tx.derive_id("project")
     tx.publish(project_id)
@@ -98,23 +129,26 @@ async def create_project(tx: Transaction, new: NewProject) -> tuple[UUID, str, l
     return project_id, slug, notes
 
 
-def _check_session(tx: Transaction, ask: RunRequest) -> tuple[int, list[ModelCard]]:
-    """Check the request for a session; return the index of its lead model and its models."""
-    check_run_request(ask.process, until=ask.until, domain=ask.domain)
-    lead = get_lead(ask.models, ask.lead)
-    return lead, [tx.engine.catalog.load_card(name) for name in ask.models]
+async def add_session(tx: Transaction, project_id: UUID, request: SessionRequest) -> UUID:
+    """Create another session of a project."""
+    project = await get(tx, project_id)
+    run = check_run(tx.engine, request, project.domain)
+    return await _insert_session(tx, project_id, request, run)
 
 
-async def add_session(tx: Transaction, project_id: UUID, ask: RunRequest) -> UUID:
-    """Create a session in a project, with a pinned process and a budget."""
-    lead, cards = _check_session(tx, ask)
+async def _insert_session(
+    tx: Transaction, project_id: UUID, request: AnyRequest, run: CheckedRun
+) -> UUID:
+    """Insert a session with a pinned process and a budget."""
     connection, account, session_id = tx.connection, tx.account, tx.derive_id("session")
-    first = ask.process.order[0].slug
+    process, first = run.process, run.process.order[0].slug
     if await connection.fetchval(SQL["session_exists"], session_id):
         return session_id  # an earlier try has committed
-    process_id = await records.pin_process(connection, account.tenant_id, ask.process)
-    tx.engine.processes[process_id] = ask.process  # cache it for the session's jobs
-    model_ids = [await records.upsert_model(connection, account.tenant_id, card) for card in cards]
+    process_id = await records.pin_process(connection, account.tenant_id, process)
+    tx.engine.processes[process_id] = process  # cache it for the session's jobs
+    model_ids = [
+        await records.upsert_model(connection, account.tenant_id, card) for card in run.cards
+    ]
     await connection.execute(
         SQL["insert_session"],
         account.tenant_id,
@@ -124,21 +158,18 @@ async def add_session(tx: Transaction, project_id: UUID, ask: RunRequest) -> UUI
         process_id,
         account.wallet_id,
         model_ids,
-        lead,
+        run.lead,
         first,
-        ask.until or ask.process.order[-1].slug,
-        f"pending_{first}",
-        ask.is_autopilot,
-        ask.continue_until_complete,
-        ask.max_output_tokens,
+        request.until or process.order[-1].slug,
         tx.engine.settings.max_retries,
+        request.model_dump(mode="json", include=set(SessionOptions.model_fields)),
     )
-    if ask.budget_credits is not None:
-        await wallets.set_budget(connection, session_id, ask.budget_credits)
+    if run.budget_credits is not None:
+        await wallets.set_budget(connection, session_id, run.budget_credits)
     return session_id
 
 
-def _build_given(given: Sequence[Given], slug: str, taken: set[str]) -> list[NewResource]:
+def _build_given(given: Sequence[ResourceRequest], slug: str, taken: set[str]) -> list[NewResource]:
     """Build the resources of a new project, each at an unused path."""
     found = []
     for number, one in enumerate(given, start=len(taken) + 1):
@@ -154,39 +185,34 @@ def _build_given(given: Sequence[Given], slug: str, taken: set[str]) -> list[New
     return found
 
 
-# -- existing projects-----------------------------------------------------------------------------
+# -- existing projects ----------------------------------------------------------------------------
 
 
-async def load(tx: Transaction, project_id: UUID) -> dict[str, Any]:
-    """Load a project, with its prompt and its domain."""
-    row = await tx.connection.fetchrow(SQL["load_project"], project_id)
-    if row is None:
-        raise NotFound(
-            f"Project {project_id} does not exist.", reason="no_project", subject=str(project_id)
-        )
-    return dict(row)
+async def get(tx: Transaction, project_id: UUID) -> Project:
+    """Load a project and its prompt."""
+    row = await records.load_project(tx.connection, project_id)
+    return Project.model_validate(dict(row))
 
 
-async def change(
-    tx: Transaction, project_id: UUID, *, name: str | None, is_archived: bool | None
-) -> None:
+async def change(tx: Transaction, project_id: UUID, wanted: ProjectChange) -> Project:
     """Rename, archive or restore a project; its folder keeps its name."""
-    row = await load(tx, project_id)
-    named = row["project_name"] if name is None else check_name(name)
+    project = await get(tx, project_id)
+    named = project.name if wanted.name is None else check_name(wanted.name)
     if not named:
         raise UsageError(
             "The project's name is empty. Enter a name, or omit the field.",
             reason="empty",
             subject="name",
         )
-    status = row["status"]
-    if is_archived is not None:
-        status = "archived" if is_archived else "active"
+    status = project.status
+    if wanted.is_archived is not None:
+        status = "archived" if wanted.is_archived else "active"
     await tx.connection.execute(SQL["change_project"], project_id, named, status)
-    await descriptions.make_due(tx.connection, project_id)
+    await files.make_due(tx.connection, project_id)
+    return await get(tx, project_id)
 
 
-async def add_resource(tx: Transaction, project_id: UUID, given: Given) -> UUID:
+async def add_resource(tx: Transaction, project_id: UUID, given: ResourceRequest) -> UUID:
     """Add a resource to a project; running sessions read it from their next prompt on."""
     connection, account = tx.connection, tx.account
     size, bytes_max = len(given.text.encode(errors="replace")), tx.engine.settings.max_prompt_bytes
@@ -197,17 +223,17 @@ async def add_resource(tx: Transaction, project_id: UUID, given: Given) -> UUID:
         )
     if not clean_text(given.text)[0].strip():
         raise UsageError("The resource is empty. Enter a text.", reason="empty", subject="content")
-    row = await load(tx, project_id)
+    slug = (await get(tx, project_id)).slug
     # Serialize concurrent requests that add resources of the same name.
-    await connection.execute(SQL["lock_slug"], account.tenant_id, row["slug"])
+    await connection.execute(SQL["lock_slug"], account.tenant_id, slug)
     taken = {
         file["path"]
-        for file in await connection.fetch(SQL["list_files_of_project"], project_id, row["slug"])
+        for file in await connection.fetch(SQL["list_files_of_project"], project_id, slug)
     }
-    (resource,) = _build_given([given], row["slug"], taken)
+    (resource,) = _build_given([given], slug, taken)
     owner = Owner(account.user_id, project_id)
     await records.put_resources(connection, account.tenant_id, owner, [resource])
-    await descriptions.make_due(connection, project_id)
+    await files.make_due(connection, project_id)
     tx.publish(project_id)
     return records.derive_resource_id(project_id, resource.path)
 
@@ -222,41 +248,20 @@ async def delete(tx: Transaction, project_id: UUID) -> None:
     # Lock in this order, like a session start: the sessions first, then the project.
     await connection.execute(SQL["lock_sessions_of_project"], project_id)
     await connection.execute(SQL["lock_project"], project_id)
-    row = await load(tx, project_id)
+    project = await get(tx, project_id)
     if await connection.fetchval(SQL["project_has_open_jobs"], project_id):
         raise Conflict(
             f"Project {project_id} has running work. Cancel its sessions first.",
             reason="work_under_way",
         )
-    paths = await discard_files_in(connection, project_id, row["slug"])
+    paths = await discard_files_in(connection, project_id, project.slug)
     tx.after_commit[project_id] = functools.partial(
         delete_files, tx.engine, tx.account.tenant_id, paths
     )
     await connection.execute(SQL["delete_project"], project_id)
 
 
-def build_run_request(project: dict[str, Any], ask: RunRequest) -> RunRequest:
-    """Build the request of another session of a project: the project's own prompt."""
-    return replace(ask, prompt=project["initial_user_prompt"], domain=project["domain"])
-
-
 async def list_files(tx: Transaction, project_id: UUID, slug: str) -> list[str]:
     """List the paths of a project's files."""
     rows = await tx.connection.fetch(SQL["list_files_of_project"], project_id, f"{slug}/")
     return [row["path"] for row in rows]
-
-
-async def get(tx: Transaction, project_id: UUID) -> Project:
-    """Load a project and its prompt."""
-    row = await load(tx, project_id)
-    return Project(**_columns(row), prompt=row["initial_user_prompt"])
-
-
-def build_summary(row: dict[str, Any]) -> ProjectSummary:
-    """Build a list entry of a project from its row."""
-    return ProjectSummary(**_columns(row))
-
-
-def _columns(row: dict[str, Any]) -> dict[str, Any]:
-    same = {key: row[key] for key in ("id", "slug", "domain", "status", "created_at")}
-    return {**same, "name": row["project_name"]}

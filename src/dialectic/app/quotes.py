@@ -7,16 +7,29 @@ earlier ones. Calls no provider and writes no row.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 from uuid import UUID
 
 import asyncpg
 
+from dialectic.app.projects import CheckedRun, check_run
+from dialectic.contract.sessions import (
+    CheaperRun,
+    QuoteRequest,
+    QuoteTotals,
+    RunQuote,
+    RunRequest,
+)
 from dialectic.core.models.model import ModelCard
-from dialectic.core.money.output_statistics import OutputStatistics, Sample
 from dialectic.core.money.price import is_play
-from dialectic.core.money.quote import Amount, Forecast, Quote, add_up
+from dialectic.core.money.quote import (
+    Amount,
+    OutputStatistics,
+    Quote,
+    Sample,
+    SessionForecast,
+    add_up,
+)
 from dialectic.core.process.definition import Process
 from dialectic.core.process.reductions import (
     decide_shrink,
@@ -24,7 +37,7 @@ from dialectic.core.process.reductions import (
     list_left_out,
     shrink_process,
 )
-from dialectic.core.run_request import RunRequest, check_prompt, check_run_request, get_lead
+from dialectic.core.run_request import check_prompt
 from dialectic.core.text import clean_text
 from dialectic.db.pool import Connection
 from dialectic.db.queries import load_queries
@@ -41,92 +54,47 @@ SQL = load_queries("quotes")
 EARLIER_SESSIONS_MAX = 10
 
 
-@dataclass(frozen=True, slots=True)
-class SessionQuote:
-    """The quote for the rest of an iteration, and the cost of the session so far."""
-
-    rest: Quote
-    spent: Amount
-    spent_play: Amount
-
-    def build_forecast(self, *, is_play: bool) -> Forecast:
-        """Build the forecast in real money or in play money."""
-        spent = self.spent_play if is_play else self.spent
-        return Forecast(spent, self.rest.only(is_play=is_play).figures.likely)
-
-    def as_dict(self) -> dict[str, Any]:
-        forecasts = {
-            name: self.build_forecast(is_play=is_play).as_dict()
-            for name, is_play in (("money", False), ("play_money", True))
-        }
-        return self.rest.as_dict() | {"forecast": forecasts}
-
-
-@dataclass(frozen=True, slots=True)
-class CheaperRun:
-    """A smaller version of a run: what it leaves out, and its quote."""
-
-    rungs: int
-    left_out: str
-    quote: Quote
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotedRun:
-    """A run that has not started, reduced as far as its budget requires."""
-
-    quote: Quote
-    models: tuple[str, ...]
-    # The number of reductions, and whether the budget is then sufficient.
-    shrink: int
-    fits: bool
-    left_out: tuple[str, ...]
-    # Further reductions, one at a time, if requested.
-    smaller: tuple[CheaperRun, ...]
-    # Whether the models are defaults, because neither the request nor a setting names any.
-    has_chosen_models: bool = False
-
-
 async def quote_run(
     engine: Engine,
     account: Account,
-    ask: RunRequest,
+    request: QuoteRequest | RunRequest,
     *,
-    shrunk: int = 0,
     lists_smaller: bool = False,
-) -> QuotedRun:
-    """Quote a run with the fewest reductions that fit its budget.
+) -> RunQuote:
+    """Quote a run that has not started, with the fewest reductions that fit its budget.
 
-    `shrunk` is the number of reductions that its process already has. The budget limits real money
-    and play money separately.
+    The budget limits real money and play money separately.
     """
-    quote_of = await _prepare_quotes(engine, account, ask)
+    run = check_run(engine, request, request.domain)
+    quote_of = await _prepare_quotes(engine, account, request, run)
 
     def price_of(process: Process) -> int:
         quote = quote_of(process)
         return max(quote.only(is_play=kind).figures.likely.credits for kind in (False, True))
 
     rungs: int | None = 0
-    if ask.budget_credits is not None:
-        rungs = decide_shrink(ask.process, price_of, ask.budget_credits)
-    left_out = len(ask.process.file.shrink) if rungs is None else rungs
-    process, models = shrink_process(ask.process, left_out), len(ask.models)
-    before = shrunk + left_out
-    return QuotedRun(
-        quote=quote_of(process),
-        models=tuple(ask.models),
+    if run.budget_credits is not None:
+        rungs = decide_shrink(run.process, price_of, run.budget_credits)
+    left_out = len(run.process.file.shrink) if rungs is None else rungs
+    process, models = shrink_process(run.process, left_out), len(run.cards)
+    quote, before = quote_of(process), request.shrink + left_out
+    return RunQuote(
+        quote=QuoteTotals.model_validate(quote.as_dict()),
+        lines=quote,
+        models=run.models,
+        has_chosen_models=request.models is None and not engine.settings.default_models,
         shrink=before,
         fits=rungs is not None,
-        left_out=list_left_out(process, models=models),
+        left_out=list(list_left_out(process, models=models)),
         smaller=list_smaller(process, quote_of, models=models, before=before)
         if lists_smaller
-        else (),
+        else [],
     )
 
 
 def list_smaller(
     process: Process, quote_of: Callable[[Process], Quote], *, models: int, before: int = 0
-) -> tuple[CheaperRun, ...]:
+) -> list[CheaperRun]:
     """List the further reductions of a process, cumulative, that save money.
 
     A reduction after the last stage of the run saves nothing.
@@ -137,46 +105,40 @@ def list_smaller(
         quote = quote_of(shrink_process(process, rung))
         if quote.figures != larger.figures:
             left_out = describe_reduction(process, rung, models=models)
-            found.append(CheaperRun(before + rung, left_out, quote))
+            found.append(CheaperRun(rungs=before + rung, left_out=left_out, lines=quote))
         larger = quote
-    return tuple(found)
+    return found
 
 
 async def _prepare_quotes(
-    engine: Engine, account: Account, ask: RunRequest
+    engine: Engine, account: Account, request: QuoteRequest | RunRequest, run: CheckedRun
 ) -> Callable[[Process], Quote]:
-    """Load the inputs of a quote for a run and its smaller versions.
-
-    Raises if the request cannot become a session.
-    """
-    request, _ = check_prompt(ask.prompt, bytes_max=engine.settings.max_prompt_bytes)
-    check_run_request(ask.process, until=ask.until, domain=ask.domain)
-    get_lead(ask.models, ask.lead)
-    cards = [engine.catalog.load_card(name) for name in ask.models]
+    """Load the inputs of a quote for a run and its smaller versions."""
+    prompt, _ = check_prompt(request.prompt, bytes_max=engine.settings.max_prompt_bytes)
     context = tuple(
         Item(given.kind.value.replace("_", " ").capitalize(), clean_text(given.text)[0])
-        for given in ask.resources
+        for given in request.resources
     )
-    brief = Brief(request=request, domain=ask.domain, context=context)
+    brief = Brief(request=prompt, domain=request.domain, context=context)
     terms = _build_terms(
         engine,
-        ask.max_output_tokens,
+        request.max_output_tokens,
         max_retries=engine.settings.max_retries,
-        goes_on=ask.continue_until_complete,
+        goes_on=request.continue_until_complete,
     )
     learned = OutputStatistics(
         await engine.db.transact(
-            account.tenant_id, lambda connection: _load_earlier(connection, ask.process.name, None)
+            account.tenant_id, lambda connection: _load_earlier(connection, run.process.name, None)
         )
     )
 
     def quote_of(process: Process) -> Quote:
-        return build_quote(process, cards, brief, terms, learned=learned, until=ask.until or None)
+        return build_quote(process, run.cards, brief, terms, learned=learned, until=request.until)
 
     return quote_of
 
 
-async def quote_session(engine: Engine, account: Account, session_id: UUID) -> SessionQuote:
+async def quote_session(engine: Engine, account: Account, session_id: UUID) -> SessionForecast:
     """Quote the rest of a session's current iteration, using its documents as samples."""
 
     async def work(connection: Connection) -> _Found:
@@ -209,7 +171,7 @@ async def quote_session(engine: Engine, account: Account, session_id: UUID) -> S
         _add_spent([card for card in cards if is_play(card) is kind], written)
         for kind in (False, True)
     )
-    return SessionQuote(rest, spent, spent_play)
+    return SessionForecast(rest, spent, spent_play)
 
 
 _Found: TypeAlias = tuple[

@@ -10,13 +10,13 @@ import asyncio
 import contextlib
 import functools
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
-from decimal import Decimal
+from dataclasses import replace
 from typing import TypeAlias
 from uuid import UUID, uuid4
 
+from dialectic.contract.projects import SearchHit, SearchResults
+from dialectic.core.models.messages import Counted, judge_usage
 from dialectic.core.models.model import ModelCard
-from dialectic.core.models.usage import Counted, judge_usage
 from dialectic.core.money.price import Rates, check_spend, decide_hold, is_play
 from dialectic.db.pool import Connection
 from dialectic.db.tables import memory
@@ -26,10 +26,15 @@ from dialectic.engine import Engine
 from dialectic.errors import DialecticError, UsageError
 from dialectic.ledger import holds, wallets
 from dialectic.ledger.holds import Purpose
-from dialectic.limits.admission import Outcome, Report
-from dialectic.pipeline.call import attempt
-from dialectic.pipeline.reserve import DirectCaller, build_hold, reserve_fixed, resolve_open
-from dialectic.retrieval.base import Embedded, Embedder
+from dialectic.pipeline.call import call_embedder
+from dialectic.pipeline.reserve import (
+    DirectCaller,
+    Payment,
+    build_hold,
+    reserve_fixed,
+    resolve_open,
+)
+from dialectic.retrieval.embedders import Embedded, Embedder
 from dialectic.retrieval.index import Indexed, Pay, Source, prepare, split, store
 from dialectic.retrieval.search import Angle, build_queries, find
 
@@ -44,31 +49,6 @@ Keep: TypeAlias = Callable[[Embedded, Pay | None], Awaitable[Indexed]]
 """Saves vectors and pays for them in the same commit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A found passage and its document."""
-
-    document_id: UUID
-    session_id: UUID | None
-    path: str
-    heading_path: tuple[str, ...]
-    text: str
-    start: int
-    end: int
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class Results:
-    """The hits of a search, best first, with its cost."""
-
-    hits: tuple[Hit, ...]
-    documents: int
-    embedder: str
-    # The tokens that were embedded: new texts and the query.
-    embedded_tokens: int
-
-
 async def search_project(
     engine: Engine,
     account: Account,
@@ -77,7 +57,7 @@ async def search_project(
     limit: int = LIMIT_DEFAULT,
     *,
     part_tokens_max: int = PART_TOKENS_MAX,
-) -> Results:
+) -> SearchResults:
     """Find passages in the documents of a project, best first.
 
     New documents are embedded and paid for in batches of at most `part_tokens_max`.
@@ -110,8 +90,13 @@ async def search_project(
         embedded.rows,
         limit=limit,
     )
-    hits = tuple(_build_hit(piece, documents[piece.source_id]) for piece in found)
-    return Results(hits, len(documents), embedder.name, read_tokens + embedded.tokens)
+    return SearchResults(
+        items=[_build_hit(piece, documents[piece.source_id]) for piece in found],
+        next_cursor=None,
+        documents=len(documents),
+        embedder=embedder.name,
+        embedded_tokens=read_tokens + embedded.tokens,
+    )
 
 
 async def _index(
@@ -170,12 +155,12 @@ def check_query(query: str, limit: int) -> str:
     return asked
 
 
-def _build_hit(piece: Match, document: Document) -> Hit:
-    return Hit(
+def _build_hit(piece: Match, document: Document) -> SearchHit:
+    return SearchHit(
         document_id=document.id,
         session_id=document.session_id,
         path=document.path,
-        heading_path=piece.heading_path,
+        heading_path=list(piece.heading_path),
         text=piece.text,
         start=piece.start,
         end=piece.end,
@@ -193,11 +178,10 @@ async def judge_all(
     if (card := embedder.card) is None:
         return
     amount = _decide_amount(card, await _count(embedder, texts))
-    fraction = Decimal(str(engine.settings.max_spend_fraction))
-    funds = await wallets.load_purse(
+    funds = await wallets.load_funds(
         engine.db, account.tenant_id, account.wallet_id, None, is_play=is_play(card)
     )
-    check_spend(amount, funds, fraction, what="Indexing the new documents")
+    check_spend(amount, funds, engine.spend_fraction, what="Indexing the new documents")
 
 
 async def _count(embedder: Embedder, texts: Sequence[str]) -> int:
@@ -227,7 +211,8 @@ async def embed_paid(
     counted = await _count(embedder, texts)
     caller = DirectCaller(account.tenant_id, uuid4())
     key = f"search:{caller.id}"
-    new = build_hold(key, caller, card, account.wallet_id, counted, 0, purpose=Purpose.EMBEDDING)
+    payment = Payment(account.wallet_id, key, Purpose.EMBEDDING)
+    new = build_hold(payment, caller, card, counted, 0)
     new = replace(new, amount_credits=_decide_amount(card, counted))
 
     async def settle(embedded: Embedded, connection: Connection) -> None:
@@ -235,14 +220,13 @@ async def embed_paid(
         await holds.settle(connection, key, actual, caller.id)
 
     try:
-        _, embedded, _ = await attempt(
+        embedded = await call_embedder(
             engine,
             caller,
-            card,
+            embedder,
+            texts,
+            counted_tokens=counted,
             hold=lambda: reserve_fixed(engine, account.tenant_id, new),
-            ask=lambda _: embedder.embed(texts),
-            count=lambda: counted,
-            tell=lambda got: Report(Outcome.ANSWERED, got.tokens),
         )
         pay = functools.partial(settle, embedded)
         if keep is None:

@@ -6,18 +6,22 @@ run them. `projects` creates sessions; `contributions` acts on single contributi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 import asyncpg
 
+from dialectic.app import feedback
+from dialectic.app.feedback import Comment, Rating
 from dialectic.app.stages import begin_at, begin_stages
 from dialectic.app.transaction import Transaction
-from dialectic.contract.base import show_dollars
-from dialectic.contract.sessions import Session, SessionSummary, StageProgress
+from dialectic.contract.events import SessionCancelled, SessionPaused
+from dialectic.contract.sessions import Session, SessionChange, SessionDetail, SubmitRequest
+from dialectic.core.models.model import parse_model_list
+from dialectic.core.money.price import parse_usd
+from dialectic.core.session_state import Phase, SessionState, show_status
 from dialectic.db.pool import Connection
 from dialectic.db.tables import jobs, records
+from dialectic.db.tables.notifications import read_events
 from dialectic.db.tables.records import SQL
 from dialectic.errors import Conflict, Remedy, RemedyAction
 from dialectic.ledger import wallets
@@ -36,28 +40,45 @@ async def generate(tx: Transaction, session_id: UUID) -> list[UUID]:
     return await begin_stages(tx, session)
 
 
+async def submit(tx: Transaction, session_id: UUID, body: SubmitRequest) -> str:
+    """Save a person's feedback on the completed stage and start the next one; return it."""
+    stage = (await get(tx, session_id)).current_stage
+    said: list[Comment | Rating] = []
+    for number, one in enumerate(body.responses):
+        ids = [tx.derive_id(f"{kind} {number}") for kind in ("response", "rating")]
+        if one.text.strip():
+            said.append(Comment(stage, one.text, one.contribution_id, ids[0]))
+        if one.rating is not None:
+            said.append(Rating(one.contribution_id, one.rating, ids[1]))
+    if body.feedback.strip():
+        said.append(Comment(stage, body.feedback, None, tx.derive_id("feedback")))
+    if said:
+        await feedback.save(tx, session_id, said)
+    return await start_next(tx, session_id)
+
+
 async def start_next(tx: Transaction, session_id: UUID) -> str:
     """Start the stage after the completed one; return its slug."""
     session = await _lock(tx, session_id)
     _refuse_standing(session)
-    stage_slug, status = session["current_stage_slug"], session["status"]
-    if status == "iteration_complete":
+    state = SessionState.from_row(session)
+    if state.phase is Phase.ITERATION_COMPLETE:
         raise Conflict(
             f"Session {session_id} has completed its last stage.",
             reason="process_ended",
             remedy=Remedy(RemedyAction.ITERATE, session_id=str(session_id)),
         )
-    if status != f"{stage_slug}_generation_complete":
+    if state.phase is not Phase.STAGE_COMPLETE:
         raise Conflict(
-            f"Session {session_id} is {status}. The next stage can start when stage "
-            f"{stage_slug!r} is complete.",
+            f"Session {session_id} is {state.status}. The next stage can start when stage "
+            f"{state.stage!r} is complete.",
             reason="stage_incomplete",
-            remedy=_choose_remedy(session_id, status),
+            remedy=_choose_remedy(session_id, state.phase),
         )
     context = await load_session_context(
         tx.engine, tx.connection, session_id, session["iteration_count"]
     )
-    following = context.process.find_next(stage_slug)
+    following = context.process.find_next(state.stage)
     assert following is not None, "the last stage ends an iteration"
     until = session["until_stage_slug"]
     if context.process.position(until) < context.process.position(following.slug):
@@ -72,13 +93,13 @@ async def iterate(tx: Transaction, session_id: UUID) -> int:
     """Start the next iteration, with the final documents and all feedback; return its number."""
     session = await _lock(tx, session_id)
     _refuse_standing(session)
-    status = session["status"]
-    if status != "iteration_complete" and not status.endswith("_generation_complete"):
+    state = SessionState.from_row(session)
+    if state.phase not in (Phase.STAGE_COMPLETE, Phase.ITERATION_COMPLETE):
         raise Conflict(
-            f"Session {session_id} is {status}. The next iteration can start when this one "
+            f"Session {session_id} is {state.status}. The next iteration can start when this one "
             f"has ended.",
             reason="iteration_incomplete",
-            remedy=_choose_remedy(session_id, status),
+            remedy=_choose_remedy(session_id, state.phase),
         )
     iteration: int = session["iteration_count"] + 1
     context = await load_session_context(tx.engine, tx.connection, session_id, iteration)
@@ -93,14 +114,14 @@ async def retry(tx: Transaction, session_id: UUID) -> list[str]:
     connection = tx.connection
     session = await _lock(tx, session_id)
     _refuse_standing(session)
-    iteration, stage_slug = session["iteration_count"], session["current_stage_slug"]
-    if session["status"] != f"{stage_slug}_generation_failed":
+    iteration, state = session["iteration_count"], SessionState.from_row(session)
+    if state.phase is not Phase.FAILED:
         raise Conflict(
-            f"Session {session_id} is {session['status']}: nothing failed, nothing to retry.",
+            f"Session {session_id} is {state.status}: nothing failed, nothing to retry.",
             reason="nothing_failed",
         )
-    await connection.execute(SQL["reopen_stages"], session_id, iteration, stage_slug)
-    await connection.execute(SQL["set_session_status"], session_id, f"generating_{stage_slug}")
+    await connection.execute(SQL["reopen_stages"], session_id, iteration, state.stage)
+    await connection.execute(SQL["mark_generating"], session_id)
     return await jobs.rerun_failed(connection, session_id, iteration)
 
 
@@ -110,7 +131,7 @@ async def _lock(tx: Transaction, session_id: UUID) -> asyncpg.Record:
 
 
 def _refuse_cancelled(session: asyncpg.Record) -> None:
-    if session["status"] == "cancelled":
+    if session["phase"] == Phase.CANCELLED:
         raise Conflict(
             f"Session {session['id']} is cancelled and cannot be continued. Start a new one.",
             reason="session_cancelled",
@@ -120,7 +141,7 @@ def _refuse_cancelled(session: asyncpg.Record) -> None:
 
 def _refuse_standing(session: asyncpg.Record) -> None:
     _refuse_cancelled(session)
-    if session["status"] == "paused":
+    if session["phase"] == Phase.PAUSED:
         raise Conflict(
             f"Session {session['id']} is paused. Resume it first.",
             reason="session_paused",
@@ -128,13 +149,9 @@ def _refuse_standing(session: asyncpg.Record) -> None:
         )
 
 
-def _choose_remedy(session_id: UUID, status: str) -> Remedy:
-    action = RemedyAction.WATCH
-    if status.endswith("_generation_failed"):
-        action = RemedyAction.RETRY
-    elif status.startswith("pending_"):
-        action = RemedyAction.RESUME
-    return Remedy(action, session_id=str(session_id))
+def _choose_remedy(session_id: UUID, phase: Phase) -> Remedy:
+    actions = {Phase.FAILED: RemedyAction.RETRY, Phase.PENDING: RemedyAction.RESUME}
+    return Remedy(actions.get(phase, RemedyAction.WATCH), session_id=str(session_id))
 
 
 # -- pause, resume, cancel ------------------------------------------------------------------------
@@ -147,15 +164,13 @@ async def pause(tx: Transaction, session_id: UUID) -> bool:
     """
     connection = tx.connection
     session = await _lock(tx, session_id)
-    if session["status"] == "paused":
+    if session["phase"] == Phase.PAUSED:
         return False
     _refuse_cancelled(session)
     await _refuse_finished(connection, session, "paused")
     await connection.fetchval(SQL["pause_session"], session_id)
     await jobs.pause_session(connection, session_id)
-    await records.record_event(
-        connection, session_id, "session_paused", {"sessionId": str(session_id)}
-    )
+    await records.record_event(connection, SessionPaused(session_id=session_id))
     return True
 
 
@@ -187,25 +202,21 @@ async def cancel(tx: Transaction, session_id: UUID) -> bool:
     """Cancel a session for good; its documents stay. Returns False if it was already cancelled."""
     connection = tx.connection
     session = await _lock(tx, session_id)
-    if session["status"] == "cancelled":
+    if session["phase"] == Phase.CANCELLED:
         return False
     await _refuse_finished(connection, session, "cancelled")
     await connection.fetchval(SQL["cancel_session"], session_id)
     await jobs.cancel_session(connection, session_id)
     await connection.execute(SQL["cancel_stage_runs"], session_id)
-    await records.record_event(
-        connection, session_id, "session_cancelled", {"sessionId": str(session_id)}
-    )
+    await records.record_event(connection, SessionCancelled(session_id=session_id))
     return True
 
 
 async def _refuse_finished(connection: Connection, session: asyncpg.Record, word: str) -> None:
     """Raise if a session has ended and has no work left."""
-    stage_slug, status = session["current_stage_slug"], session["status"]
-    is_complete = status == "iteration_complete" or (
-        status == f"{stage_slug}_generation_complete" and stage_slug == session["until_stage_slug"]
-    )
-    if not is_complete and status != f"{stage_slug}_generation_failed":
+    state = SessionState.from_row(session)
+    is_complete = state.is_complete(session["until_stage_slug"])
+    if not is_complete and state.phase is not Phase.FAILED:
         return
     if await connection.fetchval(SQL["session_has_open_jobs"], session["id"]):
         return
@@ -216,125 +227,65 @@ async def _refuse_finished(connection: Connection, session: asyncpg.Record, word
     )
 
 
-async def change(tx: Transaction, session_id: UUID, change: Change) -> None:
+async def change(tx: Transaction, session_id: UUID, wanted: SessionChange) -> Session:
     """Change a session's settings.
 
-    Models can change only before the first stage starts: documents are numbered by model.
+    Models can change only before the first stage starts: jobs refer to them by position.
     """
     connection = tx.connection
     session = await _lock(tx, session_id)
     _refuse_cancelled(session)
-    if change.models is not None and change.models != list(session["model_names"]):
-        if session["iteration_count"] > 1 or not session["status"].startswith("pending_"):
+    models = None if wanted.models is None else parse_model_list(",".join(wanted.models))
+    if models is not None and models != list(session["model_names"]):
+        if session["iteration_count"] > 1 or session["phase"] != Phase.PENDING:
             raise Conflict(
                 f"The models of session {session_id} cannot change, because it has started. Start "
                 "another session of the project with other models.",
                 reason="session_begun",
             )
-        cards = [tx.engine.catalog.load_card(name) for name in change.models]
+        cards = [tx.engine.catalog.load_card(name) for name in models]
         tenant_id = tx.account.tenant_id
         model_ids = [await records.upsert_model(connection, tenant_id, card) for card in cards]
         await connection.execute(SQL["change_models"], session_id, model_ids)
     await connection.execute(
         SQL["change_session"],
         session_id,
-        change.continue_until_complete,
-        change.max_output_tokens,
-        change.has_no_cap,
+        wanted.continue_until_complete,
+        wanted.max_output_tokens,
+        wanted.is_taken_away("max_output_tokens"),
     )
-    if change.budget_credits is not None:
-        await wallets.set_budget(connection, session_id, change.budget_credits)
-    if change.has_no_budget:
-        await wallets.set_budget(connection, session_id, None)
+    if "budget" in wanted.model_fields_set:
+        budget = None if wanted.budget is None else parse_usd(wanted.budget)
+        await wallets.set_budget(connection, session_id, budget)
+    return await get(tx, session_id)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """Changes of a session's settings; None leaves a setting unchanged."""
-
-    models: list[str] | None = None
-    continue_until_complete: bool | None = None
-    max_output_tokens: int | None = None
-    has_no_cap: bool = False
-    budget_credits: int | None = None
-    has_no_budget: bool = False
-
-
-async def resolve_id(tx: Transaction, text: str) -> UUID:
-    """Get the id of a session by a prefix of it."""
-    return await records.get_session_id(tx.connection, text)
-
-
-@dataclass(frozen=True, slots=True)
-class Overview:
-    """A session as shown to a person."""
-
-    session: dict[str, Any]
-    stages: list[dict[str, Any]]
-    jobs: list[dict[str, Any]]
-    contributions: list[dict[str, Any]]
-
-
-async def list_stages(tx: Transaction, session_id: UUID) -> list[dict[str, Any]]:
-    """List the started stages of a session."""
-    rows = await tx.connection.fetch(SQL["list_stage_runs"], session_id)
-    return [dict(row) for row in rows]
-
-
-async def load_overview(tx: Transaction, session_id: UUID) -> Overview:
-    """Load the overview of a session."""
-    session = await records.load_session(tx.connection, session_id)
-    written = await tx.connection.fetch(SQL["list_contributions"], session_id)
-    return Overview(
-        session=dict(session),
-        stages=await list_stages(tx, session_id),
-        jobs=await jobs.list_of_session(tx.connection, session_id),
-        contributions=[dict(row) for row in written],
+async def get_detail(tx: Transaction, session_id: UUID, *, after: int = 0) -> SessionDetail:
+    """Load all of a session; `after` asks whether it has a later event."""
+    connection = tx.connection
+    # Read first: a later change may be reported twice, but never missed.
+    news = await read_events(connection, after_seq=after, session_id=session_id, limit=1)
+    session = await records.load_session(connection, session_id)
+    written = await connection.fetch(SQL["list_contributions"], session_id)
+    return SessionDetail.model_validate(
+        {
+            "session": show_status(session),
+            "stages": await _list_stages(connection, session_id),
+            "jobs": await jobs.list_of_session(connection, session_id),
+            "contributions": list(map(dict, written)),
+            "last_event": news.last_seq,
+            "has_news": bool(news.events),
+            "quote": None,
+        }
     )
-
-
-def build_summary(row: dict[str, Any]) -> SessionSummary:
-    """Build a list entry of a session from its row."""
-    return SessionSummary(**_columns(row), model_count=row["model_count"])
-
-
-def _columns(row: Any) -> dict[str, Any]:
-    same = ("id", "project_id", "project_name", "status", "created_at")
-    return {
-        **{key: row[key] for key in same},
-        "current_stage": row["current_stage_slug"],
-        "iteration": row["iteration_count"],
-    }
 
 
 async def get(tx: Transaction, session_id: UUID) -> Session:
     """Load a session with the progress of its stages."""
-    row = await records.load_session(tx.connection, session_id)
-    stages = await list_stages(tx, session_id)
-    same = ("is_autopilot", "continue_until_complete", "max_output_tokens")
-    budget = row["budget_credits"]
-    return Session(
-        **_columns(row),
-        **{key: row[key] for key in same},
-        models=row["model_names"],
-        model_count=len(row["model_names"]),
-        lead=row["model_names"][row["lead_model_index"] - 1],
-        process=row["process_name"],
-        until=row["until_stage_slug"],
-        budget=None if budget is None else show_dollars(budget),
-        spent=show_dollars(row["spent_credits"]),
-        play_spent=show_dollars(row["play_spent_credits"]),
-        stages=[_build_stage(stage) for stage in stages],
-    )
+    row = show_status(await records.load_session(tx.connection, session_id))
+    stages = await _list_stages(tx.connection, session_id)
+    return Session.model_validate({**row, "stages": stages})
 
 
-def _build_stage(row: dict[str, Any]) -> StageProgress:
-    return StageProgress(
-        stage=row["stage_slug"],
-        iteration=row["iteration_number"],
-        status=row["status"],
-        planned=row["planned_units"],
-        finished=row["finished_units"],
-        started_at=row["started_at"],
-        completed_at=row["completed_at"],
-    )
+async def _list_stages(connection: Connection, session_id: UUID) -> list[dict[str, object]]:
+    return list(map(dict, await connection.fetch(SQL["list_stage_runs"], session_id)))

@@ -10,6 +10,7 @@ from uuid import UUID
 import asyncpg
 
 from dialectic.app.transaction import Transaction
+from dialectic.contract.events import StageAdvanced, StageStarted
 from dialectic.core.job import JobStatus, PlanPayload, derive_root_job_id
 from dialectic.core.process.definition import Stage
 from dialectic.core.slug import slugify_name
@@ -35,9 +36,7 @@ async def begin_stages(tx: Transaction, session: asyncpg.Record) -> list[UUID]:
         if not is_new:
             break
         if stage is first:
-            await connection.execute(
-                SQL["set_session_status"], context.session_id, f"generating_{stage.slug}"
-            )
+            await connection.execute(SQL["mark_generating"], context.session_id)
             siblings = await list_siblings(connection, context, stage.slug, model_index=1)
             seed = build_seed_prompt(siblings, stage)
             await records.put_resources(connection, tenant_id, context.owner, [seed])
@@ -49,9 +48,7 @@ async def begin_at(
     tx: Transaction, session_id: UUID, stage: Stage, *, until: str, iteration: int
 ) -> None:
     """Move a session to a stage; create it and, on autopilot, the stages after it."""
-    await tx.connection.execute(
-        SQL["begin_stage"], session_id, stage.slug, until, iteration, f"pending_{stage.slug}"
-    )
+    await tx.connection.execute(SQL["begin_stage"], session_id, stage.slug, until, iteration)
     session = await records.load_session(tx.connection, session_id)
     await begin_stages(tx, session)
 
@@ -74,17 +71,22 @@ async def _insert_stage_run(
     )
     if is_new is None:
         return False
-    where = {
-        "sessionId": str(context.session_id),
-        "stageSlug": stage.slug,
-        "iterationNumber": context.iteration,
-    }
-    progress = {"current_step": 0, "total_steps": planned, "message": f"0 of {planned} documents"}
-    for kind, data in (
-        ("contribution_generation_started", {"total_steps": planned}),
-        ("dialectic_progress_update", progress),
-    ):
-        await records.record_event(connection, context.session_id, kind, where | data)
+    started = StageStarted(
+        session_id=context.session_id,
+        stage_slug=stage.slug,
+        iteration_number=context.iteration,
+        total_steps=planned,
+    )
+    advanced = StageAdvanced(
+        session_id=context.session_id,
+        stage_slug=stage.slug,
+        iteration_number=context.iteration,
+        current_step=0,
+        total_steps=planned,
+        message=f"0 of {planned} documents",
+    )
+    await records.record_event(connection, started)
+    await records.record_event(connection, advanced)
     return True
 
 

@@ -11,7 +11,7 @@ import contextlib
 import json
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from uuid import UUID, uuid4
 
 import asyncpg
 
-from dialectic.app.transaction import Transaction
+from dialectic.contract.projects import ExportedProject, ImportedProject
 from dialectic.core.documents.readme import build_readme
 from dialectic.core.process.check import build_process
 from dialectic.core.process.definition import Process
@@ -35,8 +35,9 @@ from dialectic.core.transfer.bundle_format import (
 from dialectic.core.transfer.row_conversion import parse_rows, read_content
 from dialectic.core.transfer.rows import VALUES_MAX, ContentIn, ProcessRow, ProjectRows, TextRow
 from dialectic.db.pool import Connection
-from dialectic.db.tables import records, transfer
-from dialectic.db.tables.records import Account, File
+from dialectic.db.tables import transfer
+from dialectic.db.tables.files import File, insert_files
+from dialectic.db.tables.records import Account
 from dialectic.engine import Engine
 from dialectic.errors import InvalidBundle, InvalidProcess, NotFound
 from dialectic.publishing.publish import publish_project
@@ -47,31 +48,16 @@ from dialectic.storage.archive import Archive, open_archive, write_archive
 PROCESS_VALUES_MAX = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Exported:
-    """A finished export."""
-
-    project_id: UUID
-    slug: str
-    manifest: Manifest
-
-
-@dataclass(frozen=True, slots=True)
-class Imported:
-    """An imported project; the database holds the `waiting` files until they are in storage."""
-
-    project_id: UUID
-    slug: str
-    name: str
-    session_ids: tuple[UUID, ...]
-    file_count: int
-    is_copy: bool
-    waiting: tuple[str, ...]
-
-
-async def resolve_project_id(tx: Transaction, text: str) -> UUID:
-    """Get a project's id by its folder or name, or by a prefix of one of these or of its id."""
-    return await transfer.get_project_id(tx.connection, text)
+def describe_export(project_id: UUID, manifest: Manifest, path: str) -> ExportedProject:
+    """Describe an archive by its manifest."""
+    return ExportedProject(
+        project_id=project_id,
+        project=manifest.project,
+        path=path,
+        contents=manifest.contents,
+        files=len(manifest.files),
+        size_bytes=sum(entry.size_bytes for entry in manifest.files),
+    )
 
 
 # -- export ----------------------------------------------------------------------------------------
@@ -79,7 +65,7 @@ async def resolve_project_id(tx: Transaction, text: str) -> UUID:
 
 async def export_project(
     engine: Engine, account: Account, project_id: UUID, out: Path, *, finished: bool = False
-) -> Exported:
+) -> ExportedProject:
     """Write a project into an archive: all of it, or finished documents only.
 
     The archive is a snapshot of the project: if a file changes meanwhile, the export starts over.
@@ -92,7 +78,7 @@ async def export_project(
 
 async def _export_once(
     engine: Engine, tenant_id: UUID, project_id: UUID, out: Path, *, finished: bool
-) -> Exported:
+) -> ExportedProject:
     snapshot = await take_snapshot(engine, tenant_id, project_id)
     rows, placed = snapshot.rows, dict[UUID, ContentIn]()
     slug = rows.project.slug
@@ -111,30 +97,30 @@ async def _export_once(
         await asyncio.to_thread(writer.add, readme_path(slug), build_readme(rows).encode())
         contents = "finished" if finished else "all"
         manifest = await asyncio.to_thread(writer.finish, contents=contents, project=slug)
-    return Exported(project_id, slug, manifest)
+    return describe_export(project_id, manifest, str(out))
 
 
 async def export_into_storage(
     engine: Engine, account: Account, project_id: UUID, *, finished: bool = False
-) -> tuple[Exported, str]:
-    """Write the archive into the project's folder; return its location."""
+) -> ExportedProject:
+    """Write the archive into the project's folder."""
     with tempfile.TemporaryDirectory(prefix="dialectic-") as folder:
         draft = Path(folder, "export.zip")
         exported = await export_project(engine, account, project_id, draft, finished=finished)
-        key = f"{account.tenant_id}/{archive_path(exported.slug, finished=finished)}"
+        key = f"{account.tenant_id}/{archive_path(exported.project, finished=finished)}"
         await engine.files.write_file(key, draft)
     find_slug = partial(transfer.find_slug, project_id=project_id)
     if await engine.db.transact(account.tenant_id, find_slug) is None:
         # The project was deleted during the export, before this file existed.
         await engine.files.delete(key)
         raise NotFound(f"Project {project_id} does not exist.")
-    return exported, engine.files.locate(key)
+    return exported.model_copy(update={"path": engine.files.locate(key)})
 
 
 # -- import ----------------------------------------------------------------------------------------
 
 
-async def import_project(engine: Engine, account: Account, path: Path) -> Imported:
+async def import_project(engine: Engine, account: Account, path: Path) -> ImportedProject:
     """Import a project from an archive, all or nothing."""
     with open_archive(path) as archive:
         intake = await inspect(archive)
@@ -143,7 +129,7 @@ async def import_project(engine: Engine, account: Account, path: Path) -> Import
                 account.tenant_id, partial(intake.write, account=account)
             )
     waiting = await publish_project(engine, account.tenant_id, rows.project.id)
-    return intake.describe(rows, waiting)
+    return intake.describe(rows, len(waiting))
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +166,7 @@ class Intake:
         for old, new in files:
             data = await asyncio.to_thread(self.archive.read, old.path)
             file = File(new.path, data, new.mime_type)
-            await records.insert_files(connection, account.tenant_id, written.project.id, [file])
+            await insert_files(connection, account.tenant_id, written.project.id, [file])
             for row in texts[new.path]:
                 in_file = row.content_in != "row"
                 text = read_content(data, row.content_in) if in_file else row.content
@@ -189,16 +175,16 @@ class Intake:
                     raise InvalidBundle(message, reason="other_text", subject=old.path)
                 await transfer.write_text(connection, account, row, text)
 
-    def describe(self, rows: ProjectRows, waiting: Sequence[str] = ()) -> Imported:
+    def describe(self, rows: ProjectRows, waiting: int = 0) -> ImportedProject:
         """Describe the imported project."""
-        return Imported(
+        return ImportedProject(
             project_id=rows.project.id,
             slug=rows.project.slug,
             name=rows.project.project_name,
-            session_ids=tuple(row.id for row in rows.dialectic_sessions),
-            file_count=len(rows.dialectic_files),
+            session_ids=[row.id for row in rows.dialectic_sessions],
+            files=len(rows.dialectic_files),
             is_copy=rows.project.id == self.copy_id,
-            waiting=tuple(waiting),
+            waiting=waiting,
         )
 
 

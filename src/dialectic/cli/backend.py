@@ -1,7 +1,7 @@
 """The interface between commands and the place where they run.
 
 A command is written once, for a `Backend`. `local` uses an engine in this process, `remote` calls a
-server. Output and exit codes belong to the commands.
+server; both return what the API responds. Output and exit codes belong to the commands.
 """
 
 from __future__ import annotations
@@ -10,28 +10,36 @@ import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any, NoReturn, Protocol, TypeAlias
+from typing import Any, Concatenate, NoReturn, ParamSpec, Protocol, TypeAlias
 from uuid import UUID
 
-from dialectic.app.chat import Question, Reply
-from dialectic.app.contributions import Edited
-from dialectic.app.quotes import QuotedRun, SessionQuote
-from dialectic.app.search import Results
-from dialectic.app.sessions import Overview
-from dialectic.app.transfer import Exported, Imported
 from dialectic.cli.terminal import load_settings, run_async
-from dialectic.core.models.model import ModelCard
-from dialectic.core.process.definition import Process
-from dialectic.core.run_request import RunRequest
+from dialectic.contract.accounts import (
+    Cost,
+    Model,
+    ProcessDetail,
+    ProcessSummary,
+    Transaction,
+    Wallet,
+)
+from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary
+from dialectic.contract.contributions import ChunkRecord, ContributionRecord, EditedContribution
+from dialectic.contract.events import Event
+from dialectic.contract.projects import ExportedProject, ImportedProject, Kind, SearchResults
+from dialectic.contract.sessions import (
+    RunQuote,
+    RunRequest,
+    SavedFeedback,
+    SessionDetail,
+    SessionSummary,
+)
+from dialectic.core.money.price import Rates
 from dialectic.errors import ExitCode, NotFound, UsageError
-from dialectic.ledger.audit import Cost, Transfer
-from dialectic.ledger.wallets import Wallet
-from dialectic.processes.loader import Listed
-from dialectic.providers.model_list import Row
 from dialectic.settings import Settings
 
-Record: TypeAlias = dict[str, Any]
+P = ParamSpec("P")
 OnText: TypeAlias = Callable[[str], None]
 # An id prefix of this length is unlikely to be a typing error.
 BEGINNING_MIN = 4
@@ -43,17 +51,7 @@ class News:
     """A page of a session's events in order (empty after a timeout), and the last number read."""
 
     seq: int
-    events: list[Record]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """A run request, with the optional steps already removed from its process."""
-
-    ask: RunRequest
-    shrunk: int = 0
-    # Whether the user named no models, so that the default models are used.
-    takes_defaults: bool = False
+    events: list[Event]
 
 
 class Backend(Protocol):
@@ -69,31 +67,28 @@ class Backend(Protocol):
     def locate(self, path: str) -> str:
         """Return a file's location, as a user finds it."""
 
-    def find_model(self, name: str) -> ModelCard | None:
-        """Load the facts about a model."""
+    def find_rates(self, model: str) -> Rates | None:
+        """Find the prices of a model."""
 
-    # -- finding, by the beginnings of ids
-    async def get_session_id(self, text: str) -> UUID: ...
-    async def get_contribution_id(self, text: str) -> UUID: ...
-    async def get_project_id(self, text: str) -> UUID: ...
-    async def get_chat_id(self, text: str) -> UUID: ...
+    async def get_id(self, kind: Kind, text: str) -> UUID:
+        """Find the record whose id begins with a text."""
 
     # -- beginning
-    async def load_process(self, name: str) -> Process: ...
-    async def quote(self, wanted: Wanted, *, lists_smaller: bool) -> QuotedRun: ...
-    async def create(self, wanted: Wanted) -> UUID: ...
+    async def load_process(self, name: str) -> ProcessDetail: ...
+    async def quote(self, request: RunRequest, *, lists_smaller: bool) -> RunQuote: ...
+    async def create(self, request: RunRequest) -> UUID: ...
     async def generate(self, session_id: UUID) -> None: ...
 
     # -- looking
-    async def list_sessions(self, limit: int) -> list[Record]: ...
-    async def look(self, session_id: UUID) -> Overview: ...
-    async def quote_session(self, session_id: UUID) -> SessionQuote: ...
-    async def load_contribution(self, contribution_id: UUID) -> Record: ...
-    async def get_chunk(self, text: str) -> Record: ...
+    async def list_sessions(self, limit: int) -> list[SessionSummary]: ...
+    async def look(
+        self, session_id: UUID, *, after: int = 0, quote: bool = False
+    ) -> SessionDetail: ...
+    async def load_contribution(self, contribution_id: UUID) -> ContributionRecord: ...
+    async def get_chunk(self, text: str) -> ChunkRecord: ...
     async def list_files(self, project_id: UUID, slug: str) -> list[str]: ...
     async def read_file(self, project_id: UUID, path: str) -> bytes: ...
-
-    async def search(self, project_id: UUID, query: str, limit: int) -> Results: ...
+    async def search(self, project_id: UUID, query: str, limit: int) -> SearchResults: ...
 
     # -- steering
     async def pause(self, session_id: UUID) -> bool: ...
@@ -109,8 +104,8 @@ class Backend(Protocol):
     async def retry(self, session_id: UUID) -> list[str]: ...
     async def give_feedback(
         self, session_id: UUID, stage: str, text: str, target_id: UUID | None
-    ) -> str: ...
-    async def edit(self, contribution_id: UUID, text: str) -> Edited: ...
+    ) -> SavedFeedback: ...
+    async def edit(self, contribution_id: UUID, text: str) -> EditedContribution: ...
     async def rate(self, contribution_id: UUID, rating: int) -> None: ...
     async def regenerate(self, contribution_id: UUID) -> UUID: ...
 
@@ -118,8 +113,6 @@ class Backend(Protocol):
     def follow(self, session_id: UUID, seq: int) -> AsyncGenerator[News, None]:
         """Yield the events after a number, without end."""
 
-    async def has_events(self, session_id: UUID, seq: int) -> bool: ...
-    async def get_last_event(self, session_id: UUID) -> int: ...
     async def run_until(
         self,
         follow: Coroutine[Any, Any, ExitCode],
@@ -135,24 +128,29 @@ class Backend(Protocol):
     # -- moving, money, models, chat
     async def export(
         self, project_id: UUID, out: Path | None, *, finished: bool
-    ) -> tuple[Exported, str]: ...
-    async def import_project(self, file: Path) -> Imported: ...
+    ) -> ExportedProject: ...
+    async def import_project(self, file: Path) -> ImportedProject: ...
     async def load_wallet(self) -> Wallet: ...
-    async def list_history(self, limit: int) -> list[Transfer]: ...
+    async def list_history(self, limit: int) -> list[Transaction]: ...
     async def list_costs(self, session_id: UUID) -> list[Cost]: ...
-    async def list_models(self) -> list[Row]: ...
-    async def list_processes(self) -> list[Listed]: ...
+    async def list_models(self) -> list[Model]: ...
+    async def list_processes(self) -> list[ProcessSummary]: ...
     async def choose_model(self, wished: str | None) -> str: ...
-    async def send(self, question: Question, on_text: OnText) -> Reply: ...
-    async def list_chats(self, limit: int) -> list[Record]: ...
+    async def send(self, question: ChatRequest, on_text: OnText) -> ChatReply: ...
+    async def list_chats(self, limit: int) -> list[ChatSummary]: ...
 
 
-Act: TypeAlias = Callable[[Backend], Awaitable[ExitCode]]
+Act: TypeAlias = Callable[[Backend], Awaitable[ExitCode | None]]
 Find: TypeAlias = Callable[[str], Awaitable[UUID]]
 
 
-async def resolve_contribution_to_change(find: Find, text: str) -> UUID:
-    """Find the record that a command will change; reject a prefix that is too short.
+async def get_id_to_change(backend: Backend, kind: Kind, text: str) -> UUID:
+    """Find the record that a command will change; reject a prefix that is too short."""
+    return await get_to_change(partial(backend.get_id, kind), text)
+
+
+async def get_to_change(find: Find, text: str) -> UUID:
+    """Find what a command will change; reject a prefix that is too short.
 
     Read-only commands accept shorter prefixes.
     """
@@ -199,6 +197,18 @@ def run_with_backend(act: Act) -> NoReturn:
 
     async def main() -> ExitCode:
         async with open_backend(load_settings(knows_server=True)) as backend:
-            return await act(backend)
+            return await act(backend) or ExitCode.DONE
 
     sys.exit(run_async(main()))
+
+
+def with_backend(
+    command: Callable[Concatenate[Backend, P], Awaitable[ExitCode | None]],
+) -> Callable[P, NoReturn]:
+    """Make a function that takes a backend the body of a command."""
+
+    @wraps(command)
+    def run(*args: P.args, **options: P.kwargs) -> NoReturn:
+        run_with_backend(lambda backend: command(backend, *args, **options))
+
+    return run

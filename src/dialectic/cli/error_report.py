@@ -1,6 +1,6 @@
 """Reports errors on the terminal: the message, its code, and the command that helps.
 
-With `--json` it prints one JSON object instead.
+With `--json` it prints one JSON object instead. Only this module maps remedies to commands.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ from typing import Any
 
 import click
 
-from dialectic.cli.json_option import speaks_json
-from dialectic.cli.options import find_server_option, is_remote
-from dialectic.cli.remedies import describe_remedy, render_command
+from dialectic.cli.options import find_server_option, is_remote, speaks_json
 from dialectic.cli.terminal import printable, say
-from dialectic.errors import DialecticError, Remedy, read_remedy
+from dialectic.errors import DialecticError, Remedy, RemedyAction
 
 
 def report_error(error: DialecticError) -> None:
@@ -64,6 +62,76 @@ def advise(remedy: Remedy | None) -> str | None:
     return describe_remedy(remedy, named_server=find_server_option() or "", is_remote=is_remote())
 
 
-def advise_stored(entry: dict[str, Any]) -> str | None:
-    """Build the advice line for an error stored in a job."""
-    return advise(read_remedy(entry.get("remedy")))
+SESSION_CHARS = 8
+COMMANDS = {
+    RemedyAction.RESUME: "resume {session}",
+    RemedyAction.APPROVE_SPEND: "resume {session} --approve-spend",
+    RemedyAction.RAISE_BUDGET: "resume {session} --budget USD",
+    RemedyAction.RETRY: "retry {session}",
+    RemedyAction.ITERATE: "iterate {session}",
+    RemedyAction.WATCH: "watch {session}",
+    RemedyAction.START_SESSION: 'run "…"',
+    RemedyAction.SHOW_COSTS: "wallet costs {session}",
+    RemedyAction.QUOTE_RUN: 'run "…" --dry-run',
+    RemedyAction.CHOOSE_MODEL: "models list",
+    RemedyAction.LIST_SESSIONS: "status",
+    RemedyAction.LIST_CONTRIBUTIONS: "list {session}",
+    RemedyAction.LIST_JOBS: "status {session}",
+    RemedyAction.LIST_CHATS: "chat --list",
+}
+# These need the machine with the database: for a server, its operator runs them.
+OPERATOR_COMMANDS = {
+    RemedyAction.TOP_UP: "wallet topup {amount}",
+    RemedyAction.LIST_USERS: "user list",
+    RemedyAction.LIST_TOKENS: "user list {user}",
+    RemedyAction.LIST_ORGANIZATIONS: "org list --as {user}",
+    RemedyAction.CREATE_TOKEN: "user token {user}",
+    RemedyAction.ADD_USER: "user add {user} --token",
+    RemedyAction.CHECK_SETUP: "doctor",
+    RemedyAction.MIGRATE_DATABASE: "db migrate",
+}
+
+
+def render_command(
+    remedy: Remedy, *, named_server: str = "", is_remote: bool = False
+) -> str | None:
+    """Write a remedy as a command line; None if it has no command.
+
+    `named_server` is the server of this command line; the remedy repeats it. `is_remote` means that
+    a server runs the command, by option or by setting.
+    """
+    action = remedy.action
+    if action is RemedyAction.TRY_AGAIN:
+        return None
+    if action is RemedyAction.CONFIGURE:
+        return f"export {remedy.setting}=…"
+    names = {
+        "session": (remedy.session_id or "SESSION")[:SESSION_CHARS],
+        "user": remedy.user or "NAME",
+        "amount": "--play 1000" if remedy.is_play else "20",
+    }
+    if action in OPERATOR_COMMANDS:
+        words = OPERATOR_COMMANDS[action].format(**names)
+        return f"dialectic {words}{_list_options(remedy, is_remote=is_remote)}"
+    server = f"--server {named_server} " if named_server else ""
+    return f"dialectic {server}{COMMANDS[action].format(**names)}"
+
+
+def _list_options(remedy: Remedy, *, is_remote: bool) -> str:
+    if remedy.action is RemedyAction.CREATE_TOKEN and remedy.scope:
+        return f" --scope {remedy.scope}"
+    return " --as NAME" if remedy.action is RemedyAction.TOP_UP and is_remote else ""
+
+
+def describe_remedy(
+    remedy: Remedy | None, *, named_server: str = "", is_remote: bool = False
+) -> str | None:
+    """Build the advice line of a remedy, with who runs it; None if it has no command."""
+    if remedy is None:
+        return None
+    command = render_command(remedy, named_server=named_server, is_remote=is_remote)
+    if command is None:
+        return None
+    is_operators = remedy.action in OPERATOR_COMMANDS or remedy.action is RemedyAction.CONFIGURE
+    who = "on the server" if is_remote and is_operators else "try"
+    return f"{who}: {command}"

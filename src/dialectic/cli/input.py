@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dialectic.cli.terminal import say
-from dialectic.core.documents.file_locations import ResourceKind
-from dialectic.core.run_request import Given
+from dialectic.contract.projects import ResourceRequest
+from dialectic.core.documents.file_paths import ResourceKind
 from dialectic.errors import UsageError
-from dialectic.uploads.kinds import LIMITS, is_document
-from dialectic.uploads.read import Uploaded, read_upload
+from dialectic.uploads.read import LIMITS, Uploaded, is_document, read_upload
 
 # Limit for texts other than prompts; prompts have a setting.
 TEXT_BYTES_MAX = 10_000_000
@@ -62,7 +61,7 @@ def read_prompt(
     return read.text, read.notes
 
 
-def read_resource(given: str, *, bytes_max: int) -> Given:
+def read_resource(given: str, *, bytes_max: int) -> ResourceRequest:
     """Read a resource given as KIND=FILE and print the notes about it."""
     kind, _, file = given.partition("=")
     known = [entry.value for entry in ResourceKind]
@@ -75,11 +74,13 @@ def read_resource(given: str, *, bytes_max: int) -> Given:
     path = Path(file)
     if file == "-":
         text = read_text(None, path, what="resource", bytes_max=bytes_max)
-        return Given(ResourceKind(kind), path.stem, text)
-    read = _read_document(path, "resource", bytes_max)
-    for note in read.notes:
-        say(f"  {path.name}: {note}")
-    return Given(ResourceKind(kind), path.stem, read.text)
+    else:
+        read = _read_document(path, "resource", bytes_max)
+        text = read.text
+        for note in read.notes:
+            say(f"  {path.name}: {note}")
+    # The backend checks the text.
+    return ResourceRequest.model_construct(kind=ResourceKind(kind), name=path.stem, text=text)
 
 
 def _check_one(

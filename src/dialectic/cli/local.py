@@ -4,46 +4,68 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 from uuid import UUID
 
-from dialectic.app import chat, contributions, feedback, jobs, projects, quotes, sessions, transfer
+from dialectic.app import (
+    chat,
+    contributions,
+    feedback,
+    installed,
+    jobs,
+    lookup,
+    projects,
+    quotes,
+    sessions,
+    transfer,
+    wallet,
+)
 from dialectic.app.accounts import load_owner
-from dialectic.app.chat import Question, Reply
-from dialectic.app.contributions import Edited
-from dialectic.app.quotes import QuotedRun, SessionQuote
-from dialectic.app.search import Results, search_project
-from dialectic.app.sessions import Overview
+from dialectic.app.search import search_project
 from dialectic.app.transaction import Tenant
-from dialectic.app.transfer import Exported, Imported
-from dialectic.cli.backend import Conclude, News, OnText, Record, Wanted
+from dialectic.cli.backend import Conclude, News, OnText
 from dialectic.cli.terminal import load_settings, run_async
-from dialectic.core.event import FROM_THE_START, State, format_id
-from dialectic.core.models.model import ModelCard
-from dialectic.core.process.definition import Process
+from dialectic.contract.accounts import (
+    Cost,
+    Model,
+    ProcessDetail,
+    ProcessSummary,
+    Transaction,
+    Wallet,
+)
+from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary
+from dialectic.contract.contributions import ChunkRecord, ContributionRecord, EditedContribution
+from dialectic.contract.events import FROM_THE_START, Event, format_id
+from dialectic.contract.projects import ExportedProject, ImportedProject, Kind, SearchResults
+from dialectic.contract.sessions import (
+    RunQuote,
+    RunRequest,
+    SavedFeedback,
+    SessionDetail,
+    SessionSummary,
+)
+from dialectic.core.money.price import Rates
 from dialectic.db.pool import Connection
-from dialectic.db.tables import chats
-from dialectic.db.tables.notifications import EventPage, read_events
-from dialectic.db.tables.records import SQL, Account
+from dialectic.db.tables import chats, lists
+from dialectic.db.tables.lists import PageQuery
+from dialectic.db.tables.records import Account
 from dialectic.engine import Engine, open_engine
 from dialectic.errors import ExitCode
 from dialectic.events.hub import open_hub
 from dialectic.events.stream import Follower
-from dialectic.ledger import audit, wallets
-from dialectic.ledger.audit import Cost, Transfer
-from dialectic.ledger.wallets import Wallet
-from dialectic.processes.loader import Listed, list_processes, load_process
+from dialectic.processes.loader import load_process
 from dialectic.providers.catalog import build_catalog, choose_default_models
-from dialectic.providers.model_list import Row, build_listing, load_cached_models
 from dialectic.publishing.publish import describe_project, require_published
 from dialectic.settings import Settings
 
 T = TypeVar("T")
+P = ParamSpec("P")
 # How often a session without events is checked.
 LOOK_S = 0.5
 
@@ -66,8 +88,9 @@ class LocalBackend:
     def locate(self, path: str) -> str:
         return self.engine.files.locate(f"{self.account.tenant_id}/{path}")
 
-    def find_model(self, name: str) -> ModelCard | None:
-        return self.engine.catalog.cards.get(name)
+    def find_rates(self, model: str) -> Rates | None:
+        card = self.engine.catalog.cards.get(model)
+        return None if card is None else Rates.of(card)
 
     @property
     def tenant(self) -> Tenant:
@@ -77,61 +100,46 @@ class LocalBackend:
         """Run work in one transaction of the user's tenant."""
         return await self.engine.db.transact(self.account.tenant_id, work)
 
-    # -- finding
-
-    async def get_session_id(self, text: str) -> UUID:
-        return await self.tenant.run(sessions.resolve_id, text)
-
-    async def get_contribution_id(self, text: str) -> UUID:
-        return await self.tenant.run(contributions.resolve_id, text)
-
-    async def get_project_id(self, text: str) -> UUID:
-        return await self.tenant.run(transfer.resolve_project_id, text)
-
-    async def get_chat_id(self, text: str) -> UUID:
-        return await self.transact(lambda c: chats.get_chat_id(c, text))
+    async def get_id(self, kind: Kind, text: str) -> UUID:
+        return await self.tenant.run(lookup.get_id, kind, text)
 
     # -- beginning
 
-    async def load_process(self, name: str) -> Process:
-        return load_process(name, own=self.settings.own_processes)
+    async def load_process(self, name: str) -> ProcessDetail:
+        return load_process_detail(self.settings, name)
 
-    async def quote(self, wanted: Wanted, *, lists_smaller: bool) -> QuotedRun:
-        ask = wanted.ask
-        if wanted.takes_defaults:
-            ask = replace(ask, models=choose_default_models(self.engine.catalog, self.settings))
-        quoted = await quotes.quote_run(
-            self.engine, self.account, ask, shrunk=wanted.shrunk, lists_smaller=lists_smaller
+    async def quote(self, request: RunRequest, *, lists_smaller: bool) -> RunQuote:
+        return await quotes.quote_run(
+            self.engine, self.account, self._load(request), lists_smaller=lists_smaller
         )
-        has_chosen = wanted.takes_defaults and not self.settings.default_models
-        return replace(quoted, has_chosen_models=has_chosen)
 
-    async def create(self, wanted: Wanted) -> UUID:
-        begun = await self.tenant.run(projects.create_session, wanted.ask)
+    async def create(self, request: RunRequest) -> UUID:
+        begun = await self.tenant.run(projects.create_session, self._load(request))
         return begun.session_id
+
+    def _load(self, request: RunRequest) -> RunRequest:
+        """Load the process here: it may be a folder of the user."""
+        process = load_process(str(request.process), own=self.settings.own_processes)
+        return request.model_copy(update={"process": process})
 
     async def generate(self, session_id: UUID) -> None:
         await self.tenant.run(sessions.generate, session_id)
 
     # -- looking
 
-    async def list_sessions(self, limit: int) -> list[Record]:
-        rows = await self.transact(lambda c: c.fetch(SQL["list_sessions"], limit))
-        return [dict(row) for row in rows]
+    async def list_sessions(self, limit: int) -> list[SessionSummary]:
+        page = PageQuery(limit)
+        rows = await self.transact(lambda c: lists.list_sessions(c, page, None))
+        return [SessionSummary.model_validate(row) for row in rows]
 
-    async def look(self, session_id: UUID) -> Overview:
-        return await self.tenant.run(sessions.load_overview, session_id)
+    async def look(self, session_id: UUID, *, after: int = 0, quote: bool = False) -> SessionDetail:
+        return await lookup.look(self.tenant, session_id, after=after, quote=quote)
 
-    async def quote_session(self, session_id: UUID) -> SessionQuote:
-        return await quotes.quote_session(self.engine, self.account, session_id)
-
-    async def load_contribution(self, contribution_id: UUID) -> Record:
+    async def load_contribution(self, contribution_id: UUID) -> ContributionRecord:
         return await self.tenant.run(contributions.load_record, contribution_id)
 
-    async def get_chunk(self, text: str) -> Record:
-        chunk = await self.tenant.run(contributions.load_chunk, text)
-        del chunk["opening"]  # --prompt shows it
-        return chunk
+    async def get_chunk(self, text: str) -> ChunkRecord:
+        return await self.tenant.run(contributions.load_chunk, text)
 
     async def list_files(self, project_id: UUID, slug: str) -> list[str]:
         return await self.tenant.run(projects.list_files, project_id, slug)
@@ -140,7 +148,7 @@ class LocalBackend:
         del project_id
         return await self.engine.files.read(f"{self.account.tenant_id}/{path}")
 
-    async def search(self, project_id: UUID, query: str, limit: int) -> Results:
+    async def search(self, project_id: UUID, query: str, limit: int) -> SearchResults:
         return await search_project(self.engine, self.account, project_id, query, limit)
 
     # -- steering
@@ -181,13 +189,12 @@ class LocalBackend:
 
     async def give_feedback(
         self, session_id: UUID, stage: str, text: str, target_id: UUID | None
-    ) -> str:
-        saved = await self.tenant.run(
+    ) -> SavedFeedback:
+        return await self.tenant.run(
             feedback.give_feedback, session_id, stage, text, target_id=target_id
         )
-        return saved.path
 
-    async def edit(self, contribution_id: UUID, text: str) -> Edited:
+    async def edit(self, contribution_id: UUID, text: str) -> EditedContribution:
         return await self.tenant.run(contributions.edit, contribution_id, text)
 
     async def rate(self, contribution_id: UUID, rating: int) -> None:
@@ -209,22 +216,11 @@ class LocalBackend:
                     session_id=session_id,
                     heartbeat_s=LOOK_S,
                 )
-                async with contextlib.aclosing(follower.follow()) as parts:
-                    async for part in parts:
+                async with contextlib.aclosing(follower.follow()) as pages:
+                    async for frames in pages:
                         seq = follower.seq
-                        events = [] if isinstance(part, State) else [one.body for one in part]
-                        yield News(seq, events)
-
-    async def _read(self, session_id: UUID, seq: int) -> EventPage:
-        return await self.transact(
-            lambda c: read_events(c, after_seq=seq, session_id=session_id, limit=1)
-        )
-
-    async def has_events(self, session_id: UUID, seq: int) -> bool:
-        return bool((await self._read(session_id, seq)).rows)
-
-    async def get_last_event(self, session_id: UUID) -> int:
-        return (await self._read(session_id, 0)).last_seq
+                        events = [frame.parse() for frame in frames]
+                        yield News(seq, [one for one in events if isinstance(one, Event)])
 
     async def run_until(
         self,
@@ -245,55 +241,54 @@ class LocalBackend:
 
     async def export(
         self, project_id: UUID, out: Path | None, *, finished: bool
-    ) -> tuple[Exported, str]:
+    ) -> ExportedProject:
+        engine, account = self.engine, self.account
         if out is None:
             return await transfer.export_into_storage(
-                self.engine, self.account, project_id, finished=finished
+                engine, account, project_id, finished=finished
             )
-        exported = await transfer.export_project(
-            self.engine, self.account, project_id, out, finished=finished
-        )
-        return exported, str(out)
+        return await transfer.export_project(engine, account, project_id, out, finished=finished)
 
-    async def import_project(self, file: Path) -> Imported:
+    async def import_project(self, file: Path) -> ImportedProject:
         taken = await transfer.import_project(self.engine, self.account, file)
         await describe_project(self.engine, self.account.tenant_id, taken.project_id)
         return taken
 
     async def load_wallet(self) -> Wallet:
-        return await self.transact(lambda c: wallets.load_wallet(c, self.account.wallet_id))
+        return await self.tenant.run(wallet.get)
 
-    async def list_history(self, limit: int) -> list[Transfer]:
-        return await self.transact(
-            lambda c: audit.list_history(c, self.account.wallet_id, limit=limit)
-        )
+    async def list_history(self, limit: int) -> list[Transaction]:
+        return await self.tenant.run(wallet.list_transactions, limit)
 
     async def list_costs(self, session_id: UUID) -> list[Cost]:
-        return await self.transact(lambda c: audit.report_costs(c, session_id))
+        return await self.tenant.run(wallet.list_costs, session_id)
 
-    async def list_models(self) -> list[Row]:
-        return list_models_here(self.settings)
+    async def list_models(self) -> list[Model]:
+        return installed.list_models(self.engine.catalog, self.settings.home)
 
-    async def list_processes(self) -> list[Listed]:
-        return await asyncio.to_thread(list_processes, self.settings.own_processes)
+    async def list_processes(self) -> list[ProcessSummary]:
+        return await asyncio.to_thread(installed.list_processes, self.settings.own_processes)
 
     async def choose_model(self, wished: str | None) -> str:
         name = wished or choose_default_models(self.engine.catalog, self.settings)[0]
         return self.engine.catalog.load_card(name).name
 
-    async def send(self, question: Question, on_text: OnText) -> Reply:
+    async def send(self, question: ChatRequest, on_text: OnText) -> ChatReply:
         return await chat.send(self.engine, self.account, question, on_text)
 
-    async def list_chats(self, limit: int) -> list[Record]:
-        return await self.transact(lambda c: chats.list_chats(c, limit=limit))
+    async def list_chats(self, limit: int) -> list[ChatSummary]:
+        rows = await self.transact(lambda c: chats.list_chats(c, limit=limit))
+        return [ChatSummary.model_validate(row) for row in rows]
 
 
-def list_models_here(settings: Settings) -> list[Row]:
-    """List the models known on this machine, without a database."""
-    return build_listing(build_catalog(settings), load_cached_models(settings.home))
+def load_process_detail(settings: Settings, name: str) -> ProcessDetail:
+    """Load a process of this machine by its name or folder, without a database."""
+    own = settings.own_processes
+    process = load_process(name, own=own)
+    return installed.describe_process(process, is_shipped=not (own / name).is_dir())
 
 
-LocalAct = Callable[[LocalBackend], Awaitable[ExitCode]]
+LocalAct = Callable[[LocalBackend], Awaitable[ExitCode | None]]
 
 
 @asynccontextmanager
@@ -308,6 +303,18 @@ def run_local(act: LocalAct) -> NoReturn:
 
     async def main() -> ExitCode:
         async with open_local_backend(load_settings()) as backend:
-            return await act(backend)
+            return await act(backend) or ExitCode.DONE
 
     sys.exit(run_async(main()))
+
+
+def with_local_backend(
+    command: Callable[Concatenate[LocalBackend, P], Awaitable[ExitCode | None]],
+) -> Callable[P, NoReturn]:
+    """Make a function that takes a local backend the body of a command."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **options: P.kwargs) -> NoReturn:
+        run_local(lambda backend: command(backend, *args, **options))
+
+    return run

@@ -19,75 +19,49 @@ import click
 from click.exceptions import NoSuchCommand
 
 from dialectic import __version__
-from dialectic.cli.examples import add_examples
-from dialectic.cli.json_option import keep_json_option
-from dialectic.cli.options import keep_server_option, refuse_empty_options, take_server_option
+from dialectic.cli.options import (
+    keep_json_option,
+    keep_server_option,
+    refuse_empty_options,
+    take_server_option,
+)
 from dialectic.errors import DialecticError, ExitCode
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
+# The module of each command, and its line in the help.
 COMMANDS = {
-    "run": (
-        "dialectic.cli.commands.run",
-        "Let models argue about a prompt and write a folder of documents.",
-    ),
-    "status": ("dialectic.cli.commands.sessions", "Show all sessions, or one in detail."),
-    "watch": ("dialectic.cli.commands.sessions", "Follow a session while it works."),
-    "pause": (
-        "dialectic.cli.commands.sessions",
-        "Pause a session; running jobs finish their turn.",
-    ),
-    "resume": (
-        "dialectic.cli.commands.sessions",
-        "Resume a session, with a worker in this process.",
-    ),
-    "cancel": ("dialectic.cli.commands.sessions", "Cancel a session for good; documents are kept."),
-    "retry": ("dialectic.cli.commands.session_actions", "Retry the failed jobs of a session."),
-    "feedback": (
-        "dialectic.cli.commands.session_actions",
-        "Add feedback on a stage of a session.",
-    ),
-    "edit": (
-        "dialectic.cli.commands.session_actions",
-        "Replace a contribution with your own text.",
-    ),
-    "rate": ("dialectic.cli.commands.session_actions", "Rate a contribution from 1 to 5."),
-    "regenerate": (
-        "dialectic.cli.commands.session_actions",
-        "Let the same model write a contribution again.",
-    ),
-    "next": ("dialectic.cli.commands.session_actions", "Submit feedback and start the next stage."),
-    "iterate": (
-        "dialectic.cli.commands.session_actions",
-        "Start another iteration from the session's last outputs.",
-    ),
-    "list": ("dialectic.cli.commands.documents", "List sessions, or the contributions of one."),
-    "show": ("dialectic.cli.commands.documents", "Show a contribution, or a session."),
-    "diff": ("dialectic.cli.commands.documents", "Compare two contributions."),
-    "search": ("dialectic.cli.commands.projects", "Search the documents of a project."),
-    "export": ("dialectic.cli.commands.projects", "Export a project to a zip file."),
-    "import": ("dialectic.cli.commands.projects", "Import a project from a zip file."),
-    "chat": ("dialectic.cli.commands.chat", "Chat with one model."),
-    "models": ("dialectic.cli.commands.models", "Models: list, sync, test."),
-    "process": ("dialectic.cli.commands.process", "Processes: list, show, check."),
-    "wallet": (
-        "dialectic.cli.commands.wallet",
-        "Money: balance, topup, unlimited, history, costs, verify.",
-    ),
-    "serve": ("dialectic.cli.commands.serve", "Serve the API and run a worker."),
-    "worker": ("dialectic.cli.commands.serve", "Run jobs until stopped."),
-    "simulate": (
-        "dialectic.cli.commands.simulate",
-        "Simulate providers, including their failures.",
-    ),
-    "doctor": (
-        "dialectic.cli.commands.doctor",
-        "Check settings, database, storage and models.",
-    ),
-    "user": ("dialectic.cli.commands.users", "Users and their tokens: add, token, list, revoke."),
-    "org": ("dialectic.cli.commands.organizations", "Organisations: create, list, add, remove."),
-    "db": ("dialectic.cli.commands.db", "The database: migrate, url, shell, stop."),
+    "run": ("run", "Let models argue about a prompt and write a folder of documents."),
+    "status": ("sessions", "Show all sessions, or one in detail."),
+    "watch": ("sessions", "Follow a session while it works."),
+    "pause": ("sessions", "Pause a session; running jobs finish their turn."),
+    "resume": ("sessions", "Resume a session, with a worker in this process."),
+    "cancel": ("sessions", "Cancel a session for good; documents are kept."),
+    "retry": ("session_actions", "Retry the failed jobs of a session."),
+    "feedback": ("session_actions", "Add feedback on a stage of a session."),
+    "edit": ("session_actions", "Replace a contribution with your own text."),
+    "rate": ("session_actions", "Rate a contribution from 1 to 5."),
+    "regenerate": ("session_actions", "Let the same model write a contribution again."),
+    "next": ("session_actions", "Submit feedback and start the next stage."),
+    "iterate": ("session_actions", "Start another iteration from the session's last outputs."),
+    "list": ("documents", "List sessions, or the contributions of one."),
+    "show": ("documents", "Show a contribution, or a session."),
+    "diff": ("documents", "Compare two contributions."),
+    "search": ("documents", "Search the documents of a project."),
+    "export": ("documents", "Export a project to a zip file."),
+    "import": ("documents", "Import a project from a zip file."),
+    "chat": ("chat", "Chat with one model."),
+    "models": ("models", "Models: list, sync, test."),
+    "process": ("process", "Processes: list, show, check."),
+    "wallet": ("wallet", "Money: balance, topup, unlimited, history, costs, verify."),
+    "serve": ("operate", "Serve the API and run a worker."),
+    "worker": ("operate", "Run jobs until stopped."),
+    "simulate": ("simulate", "Simulate providers, including their failures."),
+    "doctor": ("doctor", "Check settings, database, storage and models."),
+    "user": ("users", "Users and their tokens: add, token, list, revoke."),
+    "org": ("users", "Organisations: create, list, add, remove."),
+    "db": ("operate", "The database: migrate, url, shell, stop."),
 }
 # Sections of the help: the first command of each, and its title.
 SECTIONS = {
@@ -97,6 +71,88 @@ SECTIONS = {
     "chat": "Ask, choose, pay",
     "serve": "Operate",
 }
+# Shown at the end of each command's help.
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "run": (
+        'dialectic run "A booking service for a village hall."',
+        'dialectic run "…" --models offline/architect,offline/skeptic*2 --out plans',
+        "dialectic run --file brief.pdf --pause --resource domain_standards=rules.md",
+        "dialectic run --file brief.md --budget 2.50 --dry-run",
+    ),
+    "status": ("dialectic status", "dialectic status 41ac --quote"),
+    "watch": ("dialectic watch 41ac", "dialectic watch 41ac --json | jq .type"),
+    "pause": ("dialectic pause 41ac",),
+    "resume": ("dialectic resume 41ac", "dialectic resume 41ac --budget 5 --approve-spend"),
+    "cancel": ("dialectic cancel 41ac",),
+    "wallet balance": ("dialectic wallet balance", "dialectic wallet balance --org Bakers"),
+    "wallet topup": (
+        'dialectic wallet topup 20 --note "for May"',
+        "dialectic wallet topup 50 --org Bakers --as alice",
+    ),
+    "wallet unlimited": ("dialectic wallet unlimited", "dialectic wallet unlimited --off"),
+    "wallet history": ("dialectic wallet history --limit 10",),
+    "wallet costs": ("dialectic wallet costs 41ac",),
+    "wallet verify": ("dialectic wallet verify",),
+    "export": (
+        'dialectic export "Village hall" --out hall.zip',
+        "dialectic export 41ac --finished",
+    ),
+    "import": ("dialectic import hall.zip",),
+    "models list": ("dialectic models list",),
+    "models sync": ("dialectic models sync openai",),
+    "models test": ("dialectic models test offline/skeptic",),
+    "process list": ("dialectic process list",),
+    "process show": ("dialectic process show standard --models 4",),
+    "process check": ("dialectic process check my-process",),
+    "feedback": (
+        'dialectic feedback 41ac thesis "Think of winter too."',
+        "dialectic feedback 41ac antithesis --file notes.md --on 7f94",
+    ),
+    "edit": ("dialectic edit 7f94 --file better.md", "dialectic edit 7f94 --file - < better.md"),
+    "rate": ("dialectic rate 7f94 4",),
+    "next": ("dialectic next 41ac --out plans",),
+    "iterate": ("dialectic iterate 41ac",),
+    "retry": ("dialectic retry 41ac",),
+    "regenerate": ("dialectic regenerate 7f94",),
+    "show": ("dialectic show 7f94 > thesis.md", "dialectic show 7f94 --prompt"),
+    "list": ("dialectic list", "dialectic list 41ac --all"),
+    "diff": ("dialectic diff 7f94 a3c0",),
+    "search": ('dialectic search "Village hall" "Who keeps the keys?" --limit 3',),
+    "chat": (
+        'dialectic chat "Name a bakery." --model offline/skeptic',
+        "dialectic chat --list",
+        'dialectic chat "Another one." --chat 9d02',
+    ),
+    "serve": ("dialectic serve", "dialectic serve --host 0.0.0.0 --port 8420 --no-worker"),
+    "worker": ("dialectic worker --concurrency 32",),
+    "simulate": (
+        "dialectic simulate --port 8077 --script faults.toml",
+        "dialectic simulate --faults",
+    ),
+    "doctor": ("dialectic doctor",),
+    "user add": ("dialectic user add alice --token",),
+    "user token": ("dialectic user token alice --scope read --expires 30",),
+    "user list": ("dialectic user list", "dialectic user list alice"),
+    "user revoke": ("dialectic user revoke alice --all",),
+    "org create": ("dialectic org create Bakers --as alice",),
+    "org list": ("dialectic org list Bakers --as alice",),
+    "org add": ("dialectic org add Bakers bob --role admin --as alice",),
+    "org remove": ("dialectic org remove Bakers bob --as alice",),
+    "db migrate": ("dialectic db migrate",),
+    "db url": ("dialectic db url",),
+    "db shell": ("dialectic db shell",),
+    "db stop": ("dialectic db stop",),
+}
+
+
+def add_examples(command: click.Command, name: str) -> None:
+    """Add examples to the help of a command, or of each command in a group."""
+    if isinstance(command, click.Group):
+        for inner_name, inner in command.commands.items():
+            add_examples(inner, f"{name} {inner_name}")
+    elif command.epilog is None and name in EXAMPLES:
+        # "\b" stops click from rewrapping the lines.
+        command.epilog = "\n".join(["\b", "Examples:", *(f"  {one}" for one in EXAMPLES[name])])
 
 
 class LazyGroup(click.Group):
@@ -110,7 +166,7 @@ class LazyGroup(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(COMMANDS[cmd_name][0])
+        module = importlib.import_module(f"dialectic.cli.commands.{COMMANDS[cmd_name][0]}")
         # A command named like a Python builtin has a trailing underscore.
         command: click.Command = getattr(module, cmd_name, None) or getattr(module, f"{cmd_name}_")
         take_server_option(command)

@@ -1,4 +1,4 @@
-"""The option `--server` of every command, and the check for empty options.
+"""Options of every command: `--server`, `--json` for errors too, and the check for empty ones.
 
 An empty option usually comes from an unset shell variable.
 
@@ -94,3 +94,28 @@ def refuse_empty_options(command: click.Command) -> None:
         takes_words = isinstance(option.type, click.types.StringParamType | click.Path)
         if isinstance(option, click.Option) and takes_words and option.name not in MAY_BE_EMPTY:
             option.type = Filled(option.type)
+
+
+KEPT_JSON = "dialectic.json"
+
+
+def keep_json_option(command: click.Command) -> None:
+    """Make a command, or each command of a group, remember `--json`."""
+    if isinstance(command, click.Group):
+        for inner in command.commands.values():
+            keep_json_option(inner)
+        return
+    for option in command.params:
+        if option.name == "as_json":
+            option.callback = _keep
+
+
+def _keep(context: click.Context, _parameter: object, value: object) -> object:
+    context.meta[KEPT_JSON] = bool(value)
+    return value
+
+
+def speaks_json() -> bool:
+    """Return whether the running command has `--json`."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(KEPT_JSON))

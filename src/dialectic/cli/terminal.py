@@ -30,6 +30,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 import click
+from pydantic import BaseModel
 
 from dialectic.cli.options import find_server_option, keep_remote
 from dialectic.core.access import Secret
@@ -173,9 +174,11 @@ def load_settings(*, knows_server: bool = False, is_server: bool = False) -> Set
 
 
 def echo_json(value: Any) -> None:
-    """Print one JSON value; times and ids as text."""
+    """Print one JSON value: a response by its fields, times and ids as text."""
 
-    def plain(thing: object) -> str:
+    def plain(thing: object) -> object:
+        if isinstance(thing, BaseModel):
+            return thing.model_dump()
         return thing.isoformat() if isinstance(thing, datetime) else str(thing)
 
     click.echo(json.dumps(value, ensure_ascii=False, default=plain))

@@ -5,8 +5,7 @@ Depends on the API contract and `dialectic.errors`, never on the engine.
 
 from __future__ import annotations
 
-from dialectic.client.async_client import AsyncClient
-from dialectic.client.client import Client
+from dialectic.client.clients import AsyncClient, Client
 from dialectic.errors import ApiError, ApiRefusal
 
 __all__ = ["ApiError", "ApiRefusal", "AsyncClient", "Client"]

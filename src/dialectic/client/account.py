@@ -1,11 +1,11 @@
-"""Calls for the account, wallet, models, processes and events. Pure."""
+"""Calls for the account: wallet, models, processes, notifications, events and chats. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from uuid import UUID
 
-from dialectic.client.call import Call, get, get_bytes, ignore_body
+from dialectic.client.call import Call, act, fill, get, get_bytes, ignore_body
 from dialectic.contract.accounts import (
     Me,
     Model,
@@ -16,8 +16,18 @@ from dialectic.contract.accounts import (
     Wallet,
 )
 from dialectic.contract.base import Page
+from dialectic.contract.chats import (
+    Chat,
+    ChatProjectRequest,
+    ChatReply,
+    ChatRequest,
+    ChatSummary,
+    RewindRequest,
+)
+from dialectic.contract.projects import Project
 
-# -- asked -----------------------------------------------------------------------------------------
+# Timeout for a reply, including all its turns.
+CHAT_TIMEOUT_S = 1800.0
 
 
 def get_me() -> Call[Me]:
@@ -65,3 +75,62 @@ def follow_events(*, after: str | None, session_id: UUID | None) -> Call[bytes]:
     """Stream events, starting after the last one received."""
     call = get_bytes("/events", session=session_id)
     return replace(call, headers={} if after is None else {"Last-Event-ID": after})
+
+
+# -- chats --------------------------------------------------------------------------------------
+
+
+def ask(  # noqa: PLR0913  what a question can say
+    message: str,
+    model: str,
+    *,
+    chat_id: UUID | None = None,
+    system_instruction: str = "",
+    continue_until_complete: bool = False,
+    max_output_tokens: int | None = None,
+    rewind_from_message_id: UUID | None = None,
+    stream: bool = False,
+    key: str | None = None,
+) -> Call[ChatReply]:
+    """Send a message to one model."""
+    body = fill(
+        ChatRequest,
+        message=message,
+        model=model,
+        chat_id=chat_id,
+        system_instruction=system_instruction,
+        continue_until_complete=continue_until_complete,
+        max_output_tokens=max_output_tokens,
+        rewind_from_message_id=rewind_from_message_id,
+        stream=stream,
+    )
+    return act("/chat", ChatReply, body, key=key, timeout_s=CHAT_TIMEOUT_S)
+
+
+def list_chats() -> Call[Page[ChatSummary]]:
+    """List your chats, newest first."""
+    return get("/chats", Page[ChatSummary])
+
+
+def get_chat(chat_id: UUID) -> Call[Chat]:
+    """Show a chat and its messages."""
+    return get(f"/chats/{chat_id}", Chat)
+
+
+def delete_chat(chat_id: UUID) -> Call[None]:
+    """Delete a chat."""
+    return Call(method="DELETE", path=f"/chats/{chat_id}", read=ignore_body)
+
+
+def rewind_chat(chat_id: UUID, message_id: UUID, *, key: str | None = None) -> Call[Chat]:
+    """Remove a message and all later ones from the thread."""
+    body = fill(RewindRequest, message_id=message_id)
+    return act(f"/chats/{chat_id}/rewind", Chat, body, key=key)
+
+
+def make_project_of_chat(
+    chat_id: UUID, *, name: str = "", domain: str = "General", key: str | None = None
+) -> Call[Project]:
+    """Create a project whose prompt is the text of a chat."""
+    body = fill(ChatProjectRequest, name=name, domain=domain)
+    return act(f"/chats/{chat_id}/project", Project, body, key=key)

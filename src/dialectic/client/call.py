@@ -1,4 +1,4 @@
-"""A request as a value: built here, sent by a client. Pure.
+"""A request as a value: built here, sent by a client.
 
 Each noun has a module with its calls. A call knows its path, its body, how to parse its response,
 and whether it may be retried when its outcome is unknown. The client knows the server.
@@ -7,12 +7,14 @@ and whether it may be retried when its outcome is unknown. The client knows the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Generic, TypeVar
+from uuid import uuid4
 
 from pydantic import BaseModel, ValidationError
 
-from dialectic.contract.base import RequestBody
+from dialectic.contract.base import Page, RequestBody
 from dialectic.errors import InvalidValue
 
 T = TypeVar("T")
@@ -31,6 +33,8 @@ class Call(Generic[T]):
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     body: RequestBody | None = None
+    # The file that is streamed as the body.
+    file: Path | None = None
     # The idempotency key: the server runs the call once per key. "" until the client sets it.
     key: str | None = None
     timeout_s: float | None = None
@@ -43,10 +47,10 @@ class Call(Generic[T]):
 
 def build_query(**wishes: object) -> dict[str, str]:
     """Build a query string; None values are left out."""
-    shown = {name: value for name, value in wishes.items() if value is not None}
     return {
         name: str(value).lower() if isinstance(value, bool) else str(value)
-        for name, value in shown.items()
+        for name, value in wishes.items()
+        if value is not None
     }
 
 
@@ -83,6 +87,26 @@ def act(
     *,
     key: str | None = None,
     method: str = "POST",
+    timeout_s: float | None = None,
 ) -> Call[M]:
     """Build a write request, which gets an idempotency key."""
-    return Call(method=method, path=path, read=kind.model_validate_json, body=body, key=key or "")
+    return Call(
+        method=method,
+        path=path,
+        read=kind.model_validate_json,
+        body=body,
+        key=key or "",
+        timeout_s=timeout_s,
+    )
+
+
+def add_key(call: Call[T]) -> Call[T]:
+    """Give a write call its idempotency key, before the first attempt."""
+    return replace(call, key=str(uuid4())) if call.key == "" else call
+
+
+def build_next(call: Call[Page[T]], page: Page[T]) -> Call[Page[T]] | None:
+    """Build the call for the page after this one; None after the last."""
+    if page.next_cursor is None:
+        return None
+    return replace(call, query={**call.query, "cursor": page.next_cursor})

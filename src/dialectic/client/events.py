@@ -2,39 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-from typing import Any
-
+from dialectic.contract.events import Event, StateReset, parse_event
 from dialectic.core.sse import EventParser
 
 RETRY_DEFAULT_S = 1.0
 RETRY_MAX_S = 10.0
 # A stream that is lost this often in a row raises an error.
 LOSSES_MAX = 6
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """A server-sent event."""
-
-    # The id to resume after.
-    id: str | None
-    type: str
-    data: dict[str, Any]
-
-
-def read_events(parser: EventParser, piece: bytes) -> list[Event]:
-    """Return the events that these bytes complete; `ValueError` if one is malformed."""
-    return [Event(event.id, event.name, _read_data(event.data)) for event in parser.feed(piece)]
-
-
-def _read_data(text: str) -> dict[str, Any]:
-    data = json.loads(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
-    if not isinstance(data, dict):
-        msg = "the data of an event is not an object"
-        raise ValueError(msg)
-    return data
 
 
 class StreamPosition:
@@ -50,9 +24,9 @@ class StreamPosition:
         """Start a new connection."""
         self._parser = EventParser()
 
-    def feed(self, piece: bytes) -> list[Event]:
-        """Parse more bytes of this connection."""
-        events = read_events(self._parser, piece)
+    def feed(self, piece: bytes) -> list[Event | StateReset]:
+        """Parse more bytes of this connection; `ValueError` if an event is malformed."""
+        events = [parse_event(frame) for frame in self._parser.feed(piece)]
         self._losses = 0
         self.after = self._parser.last_id or self.after
         self._retry_s = self._parser.retry_s or self._retry_s

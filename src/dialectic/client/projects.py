@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Literal
 from uuid import UUID
 
@@ -26,9 +27,6 @@ from dialectic.contract.projects import (
 # Timeout for a server that exports or imports a whole project.
 TRANSFER_TIMEOUT_S = 600.0
 Noun = Literal["project", "session", "contribution", "chunk", "chat"]
-
-
-# -- asked -----------------------------------------------------------------------------------------
 
 
 def create_project(
@@ -112,7 +110,7 @@ def export_project(project_id: UUID, *, finished: bool = False) -> Call[bytes]:
     return replace(call, timeout_s=TRANSFER_TIMEOUT_S)
 
 
-def import_project(*, key: str | None = None) -> Call[ImportedProject]:
-    """Import a project from a zip file, which the client adds as the body."""
-    call = act("/projects/import", ImportedProject, key=key)
-    return replace(call, timeout_s=TRANSFER_TIMEOUT_S)
+def import_project(path: Path, *, key: str | None = None) -> Call[ImportedProject]:
+    """Import a project from a zip file, streaming it."""
+    call = act("/projects/import", ImportedProject, key=key, timeout_s=TRANSFER_TIMEOUT_S)
+    return replace(call, file=path)

@@ -1,26 +1,44 @@
-"""Calls for sessions: create, list, show, change, quote. Pure."""
+"""Calls for sessions, their jobs and their contributions. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
-from dialectic.client.call import Call, act, get
+from dialectic.client.call import Call, act, fill, get
 from dialectic.contract.accounts import Cost
 from dialectic.contract.base import Page
-from dialectic.contract.contributions import Job
+from dialectic.contract.contributions import (
+    ChunkRecord,
+    Contribution,
+    ContributionRecord,
+    ContributionSummary,
+    ContributionVersion,
+    EditRequest,
+    Job,
+    RatingRequest,
+    Record,
+)
 from dialectic.contract.projects import Resource
 from dialectic.contract.sessions import (
+    CreatedJobs,
+    FeedbackRequest,
     QuoteRequest,
+    ResponseRequest,
+    ResumeJobRequest,
+    ResumeRequest,
     RunQuote,
+    SavedFeedback,
     Session,
     SessionChange,
     SessionDetail,
     SessionQuote,
     SessionRequest,
     SessionSummary,
+    SubmitRequest,
 )
-
-# -- asked -----------------------------------------------------------------------------------------
 
 
 def create_session(
@@ -76,3 +94,138 @@ def list_jobs(session_id: UUID) -> Call[Page[Job]]:
 def list_documents(session_id: UUID) -> Call[Page[Resource]]:
     """List a session's documents that are not contributions."""
     return get(f"/sessions/{session_id}/documents", Page[Resource])
+
+
+# -- actions ------------------------------------------------------------------------------------
+
+
+def generate(session_id: UUID, *, key: str | None = None) -> Call[CreatedJobs]:
+    """Start the next stage."""
+    return act(f"/sessions/{session_id}/generate", CreatedJobs, key=key)
+
+
+def submit(
+    session_id: UUID,
+    *,
+    feedback: str = "",
+    responses: Sequence[Mapping[str, Any]] = (),
+    key: str | None = None,
+) -> Call[Session]:
+    """Submit your feedback on the completed stage and start the next one."""
+    given = [fill(ResponseRequest, **response) for response in responses]
+    body = fill(SubmitRequest, feedback=feedback, responses=given)
+    return act(f"/sessions/{session_id}/submit", Session, body, key=key)
+
+
+def pause(session_id: UUID, *, key: str | None = None) -> Call[Session]:
+    """Pause a session. Running jobs finish their current turn."""
+    return act(f"/sessions/{session_id}/pause", Session, key=key)
+
+
+def resume(
+    session_id: UUID,
+    *,
+    approve_spend: bool = False,
+    budget: str | None = None,
+    key: str | None = None,
+) -> Call[Session]:
+    """Resume all paused work of a session."""
+    body = fill(ResumeRequest, approve_spend=approve_spend, budget=budget)
+    return act(f"/sessions/{session_id}/resume", Session, body, key=key)
+
+
+def cancel(session_id: UUID, *, key: str | None = None) -> Call[Session]:
+    """Cancel a session for good. Finished contributions are kept."""
+    return act(f"/sessions/{session_id}/cancel", Session, key=key)
+
+
+def pause_job(session_id: UUID, job_id: UUID, *, key: str | None = None) -> Call[Session]:
+    """Pause one job before it starts, or before its next turn."""
+    return act(f"/sessions/{session_id}/jobs/{job_id}/pause", Session, key=key)
+
+
+def resume_job(
+    session_id: UUID, job_id: UUID, *, approve_spend: bool = False, key: str | None = None
+) -> Call[Session]:
+    """Resume one paused job."""
+    body = fill(ResumeJobRequest, approve_spend=approve_spend)
+    return act(f"/sessions/{session_id}/jobs/{job_id}/resume", Session, body, key=key)
+
+
+def cancel_job(session_id: UUID, job_id: UUID, *, key: str | None = None) -> Call[Session]:
+    """Cancel one job and all jobs that need its output."""
+    return act(f"/sessions/{session_id}/jobs/{job_id}/cancel", Session, key=key)
+
+
+def retry(session_id: UUID, *, key: str | None = None) -> Call[Session]:
+    """Retry failed jobs."""
+    return act(f"/sessions/{session_id}/retry", Session, key=key)
+
+
+def iterate(session_id: UUID, *, key: str | None = None) -> Call[Session]:
+    """Start another iteration of the process."""
+    return act(f"/sessions/{session_id}/iterate", Session, key=key)
+
+
+def give_feedback(
+    session_id: UUID,
+    stage: str,
+    text: str,
+    *,
+    contribution_id: UUID | None = None,
+    key: str | None = None,
+) -> Call[SavedFeedback]:
+    """Add feedback on a stage or on one of its contributions."""
+    body = fill(FeedbackRequest, stage=stage, text=text, contribution_id=contribution_id)
+    return act(f"/sessions/{session_id}/feedback", SavedFeedback, body, key=key)
+
+
+# -- contributions ------------------------------------------------------------------------------
+
+
+def list_contributions(
+    session_id: UUID, *, stage: str | None = None
+) -> Call[Page[ContributionSummary]]:
+    """List the latest version of each contribution of a session."""
+    path = f"/sessions/{session_id}/contributions"
+    return get(path, Page[ContributionSummary], stage=stage)
+
+
+def get_contribution(contribution_id: UUID) -> Call[Contribution]:
+    """Show one version of a contribution."""
+    return get(f"/contributions/{contribution_id}", Contribution)
+
+
+def get_record(contribution_id: UUID) -> Call[Record[ContributionRecord]]:
+    """Show a contribution with all its fields and turns."""
+    return get(f"/contributions/{contribution_id}/record", Record[ContributionRecord])
+
+
+def get_chunk(chunk_id: UUID) -> Call[Record[ChunkRecord]]:
+    """Show one turn of a contribution."""
+    return get(f"/chunks/{chunk_id}", Record[ChunkRecord])
+
+
+def list_versions(contribution_id: UUID) -> Call[Page[ContributionVersion]]:
+    """List all versions of a contribution, oldest first."""
+    return get(f"/contributions/{contribution_id}/versions", Page[ContributionVersion])
+
+
+def edit(
+    contribution_id: UUID, content: str, *, etag: str | None = None, key: str | None = None
+) -> Call[Contribution]:
+    """Replace a contribution with your version; with an ETag, only if it is unchanged."""
+    body = fill(EditRequest, content=content)
+    call = act(f"/contributions/{contribution_id}", Contribution, body, key=key, method="PUT")
+    return call if etag is None else replace(call, headers={"If-Match": etag})
+
+
+def regenerate(contribution_id: UUID, *, key: str | None = None) -> Call[CreatedJobs]:
+    """Regenerate a contribution with the same model."""
+    return act(f"/contributions/{contribution_id}/regenerate", CreatedJobs, key=key)
+
+
+def rate(contribution_id: UUID, rating: int, *, key: str | None = None) -> Call[SavedFeedback]:
+    """Rate a contribution from 1 to 5."""
+    path, body = f"/contributions/{contribution_id}/rating", fill(RatingRequest, rating=rating)
+    return act(path, SavedFeedback, body, key=key)

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypedDict, TypeVar
 from urllib.parse import urlsplit
-from uuid import uuid4
 
 import httpx2
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from dialectic.client.call import PREFIX, Call
-from dialectic.client.events import Event, read_events
-from dialectic.client.problems import build_error
-from dialectic.client.retry import HttpReply
-from dialectic.contract.chats import ChatReply
-from dialectic.core.access import Secret
-from dialectic.core.local_trust import is_loopback
-from dialectic.core.sse import EventParser
+from dialectic.client.replies import build_error
+from dialectic.contract.chats import ChatDelta, ChatReply
+from dialectic.core.access import Secret, is_loopback
+from dialectic.core.sse import Event, EventParser
 from dialectic.errors import (
     ConfigurationError,
     DatabaseBusy,
     DatabaseUnreachable,
-    DialecticError,
     Remedy,
     RemedyAction,
     ServerUnreachable,
@@ -35,11 +31,21 @@ T = TypeVar("T")
 CONNECT_S = 5.0
 TIMEOUT_S = 60.0
 PIECE_BYTES = 1 << 18
-BINARY = "application/octet-stream"
 # Read timeout of a stream: the server sends comments more often than this.
 SILENCE_MAX_S = 45.0
-# Temporary failures when opening a stream; the caller must handle all others.
+# Temporary failures of a stream: it may be opened later.
 PASSING = (ServerUnreachable, DatabaseBusy, DatabaseUnreachable, TooManyRequests)
+
+
+class RequestArguments(TypedDict):
+    """The arguments of the HTTP library's request methods."""
+
+    method: str
+    url: str
+    params: dict[str, str]
+    headers: dict[str, str]
+    content: bytes | Iterator[bytes] | AsyncIterator[bytes] | None
+    timeout: httpx2.Timeout
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +67,56 @@ class Server:
         return not self.is_here and urlsplit(self.url).scheme == "http"
 
     @property
-    def options(self) -> dict[str, Any]:
-        """The settings for the HTTP library."""
+    def headers(self) -> dict[str, str]:
+        """The headers of every request."""
         headers = {"Accept": "application/json, */*;q=0.5"}
         if self.token is not None:
             headers["Authorization"] = f"Bearer {self.token.reveal()}"
-        return {
-            "headers": headers,
-            "timeout": httpx2.Timeout(self.timeout_s, connect=CONNECT_S),
-            "trust_env": not self.is_here,
-            "follow_redirects": False,
-        }
+        return headers
+
+    def build_request(self, call: Call[Any], *, streams: bool = False) -> RequestArguments:
+        """Build the request of a call; of a streamed response only silence times out."""
+        headers, content = dict(call.headers), None
+        if call.file is not None:
+            headers["Content-Type"] = "application/octet-stream"
+        elif call.body is not None:
+            headers["Content-Type"] = "application/json"
+            content = call.body.model_dump_json(by_alias=True, exclude_unset=True).encode()
+        if call.key:
+            headers["Idempotency-Key"] = call.key
+        timeout_s = call.timeout_s or (SILENCE_MAX_S if streams else self.timeout_s)
+        return RequestArguments(
+            method=call.method,
+            url=f"{self.url}{PREFIX}{call.path}",
+            params=dict(call.query),
+            headers=headers,
+            content=content,
+            timeout=httpx2.Timeout(timeout_s, connect=CONNECT_S),
+        )
+
+    def read(self, call: Call[T], reply: httpx2.Response | ServerUnreachable) -> T:
+        """Parse a response, or raise the error that it describes."""
+        if isinstance(reply, ServerUnreachable):
+            raise reply
+        if not reply.is_success:
+            raise build_error(reply.status_code, reply.content)
+        try:
+            return call.read(reply.content)
+        except ValidationError:
+            raise self.describe_nonsense() from None
+
+    @contextmanager
+    def translating_errors(self) -> Iterator[None]:
+        """Raise what goes wrong while a response is streamed as our own errors."""
+        try:
+            yield
+        except httpx2.TransportError as error:
+            raise self.describe_loss(error) from None
+        except (ValueError, LookupError):
+            raise self.describe_nonsense() from None
 
     def describe_loss(self, error: httpx2.TransportError) -> ServerUnreachable:
-        """Build the error for an unreachable server; the library's message holds no secret."""
+        """Build the error for an unreachable server; the library's message could name a secret."""
         reason = type(error).__name__
         return ServerUnreachable(
             f"The server at {self.url} does not answer ({reason}). Check that it is running and "
@@ -82,44 +124,6 @@ class Server:
             reason="no_answer",
             subject=self.url,
         )
-
-    def build_request(self, call: Call[Any]) -> dict[str, Any]:
-        """Build the request arguments of a call."""
-        written: dict[str, Any] = {
-            "method": call.method,
-            "url": f"{self.url}{PREFIX}{call.path}",
-            "params": dict(call.query),
-            "headers": _build_headers(call),
-        }
-        if call.timeout_s is not None:
-            written["timeout"] = httpx2.Timeout(call.timeout_s, connect=CONNECT_S)
-        if call.body is not None:
-            written["content"] = call.body.model_dump_json(
-                by_alias=True, exclude_unset=True
-            ).encode()
-        return written
-
-    def build_upload(self, call: Call[Any]) -> dict[str, Any]:
-        """Build the request arguments of a call that streams a file as its body."""
-        written = self.build_request(call)
-        written["headers"]["Content-Type"] = BINARY
-        return written
-
-    def build_stream(self, call: Call[Any]) -> dict[str, Any]:
-        """Build the request arguments of a streaming call: only silence times out."""
-        timeout = httpx2.Timeout(call.timeout_s or SILENCE_MAX_S, connect=CONNECT_S)
-        return self.build_request(call) | {"timeout": timeout}
-
-    def read(self, call: Call[T], heard: HttpReply | ServerUnreachable) -> T:
-        """Parse a response, or raise the error that it describes."""
-        if isinstance(heard, ServerUnreachable):
-            raise heard
-        if not 200 <= heard.status < 300:
-            raise build_error(heard.status, heard.body)
-        try:
-            return call.read(heard.body)
-        except ValidationError:
-            raise self.describe_nonsense() from None
 
     def describe_nonsense(self) -> ConfigurationError:
         """Build the error for a response that is not from a Dialectic server."""
@@ -138,21 +142,6 @@ class Server:
             reason="streams_end",
             subject=self.url,
         )
-
-
-def read_reply(answer: httpx2.Response) -> HttpReply:
-    """Convert the HTTP library's response."""
-    headers = {key.lower(): value for key, value in answer.headers.items()}
-    return HttpReply(answer.status_code, headers, answer.content)
-
-
-def _build_headers(call: Call[Any]) -> dict[str, str]:
-    headers = dict(call.headers)
-    if call.body is not None:
-        headers["Content-Type"] = "application/json"
-    if call.key:
-        headers["Idempotency-Key"] = call.key
-    return headers
 
 
 def parse_server(url: str, token: str | Secret | None, timeout_s: float = TIMEOUT_S) -> Server:
@@ -182,19 +171,9 @@ def _refuse_address(url: str) -> UsageError:
     )
 
 
-def name(call: Call[T]) -> Call[T]:
-    """Give a write call its idempotency key before the first attempt."""
-    return replace(call, key=str(uuid4())) if call.key == "" else call
-
-
-def is_passing(error: DialecticError) -> bool:
-    """Return whether a refused stream may be opened later."""
-    return isinstance(error, PASSING)
-
-
 def read_streamed(body: bytes) -> ChatReply:
     """Parse the reply from a streamed response that arrived in one piece."""
-    for event in read_events(EventParser(), body):
+    for event in EventParser().feed(body):
         if isinstance(said := read_said(event), ChatReply):
             return said
     raise ServerUnreachable(
@@ -204,12 +183,19 @@ def read_streamed(body: bytes) -> ChatReply:
     )
 
 
+class _StreamedProblem(BaseModel):
+    """A problem after the first byte: its status is in its body only."""
+
+    status: int = 500
+
+
 def read_said(event: Event) -> str | ChatReply:
     """Parse one event of a streamed reply: a piece of text, or the whole reply."""
-    match event.type:
+    match event.name:
         case "delta":
-            return str(event.data["text"])
+            return ChatDelta.model_validate_json(event.text).text
         case "reply":
-            return ChatReply.model_validate(event.data)
+            return ChatReply.model_validate_json(event.text)
         case _:
-            raise build_error(int(event.data.get("status", 500)), json.dumps(event.data).encode())
+            status = _StreamedProblem.model_validate_json(event.text).status
+            raise build_error(status, event.text.encode())

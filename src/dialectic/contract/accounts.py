@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Any
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Annotated, TypeAlias
 from uuid import UUID
 
-from pydantic import (
-    BaseModel,
-    Field,
-)
+from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 from dialectic.contract.base import (
+    Column,
     Dollars,
     Name,
     RequestBody,
     ResponseBody,
+    show_dollars,
 )
 from dialectic.core.access import Role, Scope
+from dialectic.core.strict_json import Json
 
 LIFE_DAYS = 365
 
@@ -125,6 +127,13 @@ class Money(ResponseBody):
     held: Dollars = Field(description="Reserved for calls in flight.")
     available: Dollars
 
+    @classmethod
+    def of(cls, balance_credits: int, held_credits: int) -> Money:
+        """Build it from the credits of a wallet."""
+        available = show_dollars(balance_credits - held_credits)
+        balance, held = show_dollars(balance_credits), show_dollars(held_credits)
+        return cls(balance=balance, held=held, available=available)
+
 
 class Wallet(ResponseBody):
     """A wallet. Real money and play money are separate."""
@@ -142,41 +151,73 @@ class Transaction(ResponseBody):
     """One transaction of the wallet."""
 
     id: int
-    type: str = Field(examples=["usage"])
+    type: Annotated[str, Column("transaction_type")] = Field(examples=["usage"])
     is_play: bool
-    amount: Dollars
-    change: Dollars = Field(description="The change of the balance.")
-    balance_after: Dollars
+    amount: Annotated[Dollars, Column("amount_credits")]
+    change: Annotated[Dollars, Column("change_credits")] = Field(
+        description="The change of the balance."
+    )
+    balance_after: Annotated[Dollars, Column("balance_after_credits")]
     notes: str | None
     purpose: str | None
-    model: str | None
+    model: Annotated[str | None, Column("model_name")]
     session_id: UUID | None
-    stage: str | None
+    stage: Annotated[str | None, Column("stage_slug")]
     created_at: datetime
 
 
 class Cost(ResponseBody):
     """The cost of the calls of one kind to one model in one stage."""
 
-    stage: str | None
-    model: str
+    stage: Annotated[str | None, Column("stage_slug")]
+    model: Annotated[str, Column("model_name")]
     purpose: str
     is_play: bool
     calls: int
     input_tokens: int
     output_tokens: int
-    charged: Dollars
-    held: Dollars
+    charged: Annotated[Dollars, Column("charged_credits")]
+    held: Annotated[Dollars, Column("held_credits")]
+    # Costs charged to no wallet: beyond the reservation, and of lost responses. Only the operator
+    # sees them: the API does not send them.
+    overrun: SkipJsonSchema[Annotated[Dollars, Column("overrun_credits")]] = Field(
+        default="0", exclude=True
+    )
+    lost_calls: SkipJsonSchema[int] = Field(default=0, exclude=True)
+    lost: SkipJsonSchema[Annotated[Dollars, Column("lost_credits")]] = Field(
+        default="0", exclude=True
+    )
 
 
-class Model(BaseModel, extra="allow"):
-    """A model, its prices, and whether this server can call it."""
-
+class _Model(ResponseBody):
     name: str
     state: str = Field(examples=["usable"])
     is_usable: bool
     note: str
     origin: str
+
+
+class KnownModel(_Model):
+    """A model, its prices, and whether this server can call it."""
+
+    facts_of: date | None = Field(description="The date of the facts, unless they are declared.")
+    context_window_tokens: int
+    max_input_tokens: int
+    max_output_tokens: int
+    input_usd_per_million: Annotated[Decimal, Column("input_credits_per_token")]
+    output_usd_per_million: Annotated[Decimal, Column("output_credits_per_token")]
+    tokenizer: str
+    is_reasoning: bool
+    supports_system_prompt: bool
+
+
+class ListedModel(_Model):
+    """A model that an endpoint lists, but that is not configured."""
+
+    config: str = Field(description="The section of config.toml that configures it.")
+
+
+Model: TypeAlias = KnownModel | ListedModel
 
 
 class ProcessSummary(ResponseBody):
@@ -195,7 +236,7 @@ class ProcessDetail(ProcessSummary):
     """A process with its definition and prompts."""
 
     content_hash: str
-    definition: dict[str, Any]
+    definition: Json
 
 
 class Notification(ResponseBody):
@@ -207,6 +248,6 @@ class Notification(ResponseBody):
     message: str | None
     link_path: str | None
     session_id: UUID | None
-    data: dict[str, Any]
+    data: Json
     read_at: datetime | None
     created_at: datetime

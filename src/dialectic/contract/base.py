@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
@@ -12,6 +14,7 @@ from pydantic import (
     ConfigDict,
     Field,
     StringConstraints,
+    model_validator,
 )
 
 from dialectic.core.money.price import parse_usd
@@ -26,10 +29,44 @@ class RequestBody(BaseModel):
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
 
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Names the column of a field, where the two names differ."""
+
+    name: str
+
+
 class ResponseBody(BaseModel):
-    """A response body."""
+    """A response body. It also validates a row of the database, with the names of its columns."""
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True, from_attributes=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_row(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        columns = _list_columns(cls)
+        return {**value, **{name: value[key] for name, key in columns.items() if key in value}}
+
+
+@functools.cache
+def _list_columns(kind: type[ResponseBody]) -> dict[str, str]:
+    return {
+        name: mark.name
+        for name, field in kind.model_fields.items()
+        for mark in field.metadata
+        if isinstance(mark, Column)
+    }
+
+
+def build_record(body: ResponseBody) -> dict[str, object]:
+    """Name the fields of a response as their columns, with amounts in credits."""
+    columns, record = _list_columns(type(body)), dict[str, object]()
+    for name in type(body).model_fields:
+        column, value = columns.get(name, name), getattr(body, name)
+        record[column] = read_credits(value) if column.endswith("_credits") else value
+    return record
 
 
 def _parse_dollars(value: Any) -> Any:
@@ -73,8 +110,21 @@ DollarsInput: TypeAlias = Annotated[
 ]
 
 
+def show_dollars(amount_credits: int) -> str:
+    """Show millionths of a dollar as dollars, exactly and without an exponent."""
+    return f"{Decimal(amount_credits).scaleb(CREDITS_PER_USD_EXPONENT).normalize():f}"
+
+
+def read_credits(dollars: str) -> int:
+    """Convert exact dollars to credits (millionths)."""
+    return int(Decimal(dollars).scaleb(-CREDITS_PER_USD_EXPONENT))
+
+
+# A row of the database holds whole credits; they become dollars.
 Dollars: TypeAlias = Annotated[
-    str, Field(description="US dollars, exactly.", examples=["2.5"], pattern=r"^-?\d+(\.\d+)?$")
+    str,
+    Field(description="US dollars, exactly.", examples=["2.5"], pattern=r"^-?\d+(\.\d+)?$"),
+    BeforeValidator(lambda value: show_dollars(value) if isinstance(value, int) else value),
 ]
 
 
@@ -83,11 +133,6 @@ ModelName: TypeAlias = Annotated[
     StringConstraints(pattern=r"^[^\s/\x00]+/[^\s\x00]+$", max_length=200),
     Field(examples=["offline/architect"]),
 ]
-
-
-def show_dollars(amount_credits: int) -> str:
-    """Show millionths of a dollar as dollars, exactly and without an exponent."""
-    return f"{Decimal(amount_credits).scaleb(CREDITS_PER_USD_EXPONENT).normalize():f}"
 
 
 T = TypeVar("T")

@@ -6,19 +6,10 @@ from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
-from pydantic import (
-    AliasChoices,
-    Field,
-    model_validator,
-)
+from pydantic import AliasChoices, Field, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
-from dialectic.contract.base import (
-    Line,
-    ModelName,
-    Name,
-    RequestBody,
-    ResponseBody,
-)
+from dialectic.contract.base import Column, Line, ModelName, Name, RequestBody, ResponseBody
 from dialectic.contract.sessions import OutputTokens
 
 MESSAGES_MAX = 200
@@ -67,18 +58,26 @@ class ChatUsage(ResponseBody):
     calls: int
 
 
+class ChatDelta(ResponseBody):
+    """A piece of a streamed answer."""
+
+    text: str
+
+
 class ChatReply(ResponseBody):
     """The answer to a question."""
 
     chat_id: UUID
     question_id: UUID
-    message_id: UUID
-    model: str
+    message_id: Annotated[UUID, Column("id")]
+    model: Annotated[str, Column("model_name")]
     content: str
     finish_reason: str = Field(examples=["stop", "length"])
-    incomplete: bool = Field(description="The answer was truncated at the output limit.")
+    incomplete: Annotated[bool, Column("is_incomplete")] = Field(
+        description="The answer was truncated at the output limit.",
+    )
     flags: list[str]
-    usage: ChatUsage
+    usage: Annotated[ChatUsage, Column("token_usage")]
 
 
 class ChatMessage(ResponseBody):
@@ -87,10 +86,10 @@ class ChatMessage(ResponseBody):
     id: UUID
     role: str = Field(examples=["user"])
     content: str
-    model: str | None
-    usage: ChatUsage | None
+    model: Annotated[str | None, Column("model_name")]
+    usage: Annotated[ChatUsage | None, Column("token_usage")]
     finish_reason: str | None
-    incomplete: bool
+    incomplete: Annotated[bool, Column("is_incomplete")]
     flags: list[str]
     created_at: datetime
 
@@ -102,6 +101,8 @@ class ChatSummary(ResponseBody):
     title: str
     messages: int
     created_at: datetime
+    # When it was last used; the API does not send it.
+    last_at: SkipJsonSchema[datetime | None] = Field(default=None, exclude=True)
 
 
 class Chat(ResponseBody):
@@ -109,7 +110,7 @@ class Chat(ResponseBody):
 
     id: UUID
     title: str
-    system_instruction: str
+    system_instruction: Annotated[str, Column("system_prompt")]
     created_at: datetime | None
     messages: list[ChatMessage]
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Generic, TypeVar
 from uuid import UUID
 
-from pydantic import (
-    Field,
-)
+from pydantic import BaseModel, Field
 
-from dialectic.contract.base import (
-    RequestBody,
-    ResponseBody,
-)
+from dialectic.contract.base import Column, RequestBody, ResponseBody
+from dialectic.core.job import JobStatus
+from dialectic.core.strict_json import Json
+from dialectic.errors import Remedy, read_remedy
 
+T = TypeVar("T")
 RATING_MIN, RATING_MAX = 1, 5
 
 
@@ -23,19 +22,19 @@ class ContributionSummary(ResponseBody):
 
     id: UUID
     session_id: UUID
-    model: str
+    model: Annotated[str, Column("model_name")]
     stage: str
-    iteration: int
-    type: str = Field(examples=["thesis"])
-    path: str
-    version: int
+    iteration: Annotated[int, Column("iteration_number")]
+    type: Annotated[str, Column("contribution_type")] = Field(examples=["thesis"])
+    path: Annotated[str, Column("storage_path")]
+    version: Annotated[int, Column("edit_version")]
     is_incomplete: bool = Field(description="The answer was truncated and will not be continued.")
     is_intermediate: bool
     is_stale: bool = Field(description="One of its sources has a newer version.")
     flags: list[str]
     size_bytes: int
-    input_tokens: int | None
-    output_tokens: int | None
+    input_tokens: Annotated[int | None, Column("tokens_used_input")]
+    output_tokens: Annotated[int | None, Column("tokens_used_output")]
     finish_reason: str | None
     created_at: datetime
 
@@ -46,23 +45,29 @@ class Contribution(ResponseBody):
     id: UUID
     session_id: UUID
     job_id: UUID | None
-    model: str
+    model: Annotated[str, Column("model_name")]
     stage: str
-    iteration: int
-    type: str
-    path: str
-    version: int
-    original_id: UUID = Field(description="The id of the first version.")
-    is_latest: bool
+    iteration: Annotated[int, Column("iteration_number")]
+    type: Annotated[str, Column("contribution_type")]
+    path: Annotated[str, Column("storage_path")]
+    version: Annotated[int, Column("edit_version")]
+    original_id: Annotated[UUID, Column("first_id")] = Field(
+        description="The id of the first version."
+    )
+    is_latest: Annotated[bool, Column("is_latest_edit")]
     is_by_user: bool
     is_incomplete: bool
     is_intermediate: bool
     is_stale: bool
     flags: list[str]
-    about_id: UUID | None = Field(description="The contribution that it critiques.")
-    source_ids: list[UUID] = Field(description="The contributions it was written from.")
-    input_tokens: int | None
-    output_tokens: int | None
+    about_id: Annotated[UUID | None, Column("target_contribution_id")] = Field(
+        description="The contribution that it critiques.",
+    )
+    source_ids: Annotated[list[UUID], Column("source_contribution_ids")] = Field(
+        description="The contributions it was written from.",
+    )
+    input_tokens: Annotated[int | None, Column("tokens_used_input")]
+    output_tokens: Annotated[int | None, Column("tokens_used_output")]
     finish_reason: str | None
     created_at: datetime
     content: str
@@ -84,32 +89,167 @@ class ContributionVersion(ResponseBody):
     """One of the versions of a contribution."""
 
     id: UUID
-    version: int
-    is_latest: bool
+    version: Annotated[int, Column("edit_version")]
+    is_latest: Annotated[bool, Column("is_latest_edit")]
     is_by_user: bool
     created_at: datetime
+
+
+class JobError(BaseModel, extra="allow"):
+    """A failed attempt of a job; with a `remedy` if one is known."""
+
+    attempt: int
+    code: str
+    message: str
+
+    @property
+    def known_remedy(self) -> Remedy | None:
+        """The next step, if this version knows it."""
+        return read_remedy((self.model_extra or {}).get("remedy"))
 
 
 class Job(ResponseBody):
     """A unit of work that a worker runs."""
 
     id: UUID
-    parent_id: UUID | None
-    type: str = Field(examples=["execute"])
-    stage: str
-    iteration: int
+    parent_id: Annotated[UUID | None, Column("parent_job_id")]
+    type: Annotated[str, Column("job_type")] = Field(examples=["execute"])
+    stage: Annotated[str, Column("stage_slug")]
+    iteration: Annotated[int, Column("iteration_number")]
     status: str = Field(examples=["processing"])
     status_reason: str | None
-    model: str | None
-    attempts: int
-    retries: int
-    errors: list[dict[str, Any]]
+    model: Annotated[str | None, Column("model_name")]
+    attempts: Annotated[int, Column("attempt_count")]
+    retries: Annotated[int, Column("retry_count")]
+    errors: Annotated[list[JobError], Column("error_details")]
     created_at: datetime
     started_at: datetime | None
     completed_at: datetime | None
 
 
-class Record(ResponseBody):
+class EditedContribution(ResponseBody):
+    """A new version, and how many documents were made from the old one."""
+
+    id: UUID
+    version: int
+    path: str
+    stale: int
+
+
+# -- records, with the names of their columns ------------------------------------------------------
+
+
+class JobRecord(ResponseBody):
+    """All stored data of a job that people see."""
+
+    id: UUID
+    parent_job_id: UUID | None
+    job_type: str | None
+    stage_slug: str
+    iteration_number: int
+    status: JobStatus
+    status_reason: str | None
+    model_name: str | None
+    attempt_count: int
+    retry_count: int
+    error_details: list[JobError]
+    created_at: datetime
+    started_at: datetime | None
+    completed_at: datetime | None
+
+
+class TurnSummary(ResponseBody):
+    """One turn of a contribution."""
+
+    id: UUID
+    turn_index: int
+    storage_path: str
+    finish_reason: str
+    tokens_used_output: int
+    manifest: Json | None = Field(description="The parts of a prompt that was shortened.")
+
+
+class ChunkRecord(TurnSummary):
+    """All stored data of one turn, without its request, which has its own file."""
+
+    tenant_id: UUID
+    session_id: UUID
+    job_id: UUID | None
+    root_contribution_id: UUID
+    stage: str
+    iteration_number: int
+    model_name: str
+    content: str
+    raw_response_storage_path: str
+    mime_type: str
+    size_bytes: int
+    tokens_used_input: int
+    usage_source: str
+    raw_finish_reason: str | None
+    provider_request_id: str | None
+    processing_time_ms: int
+    flags: list[str]
+    created_at: datetime
+
+
+class ContributionFields(ResponseBody):
+    """The columns of a contribution in lists, records and events."""
+
+    id: UUID
+    model_name: str
+    stage: str
+    iteration_number: int
+    contribution_type: str
+    storage_path: str
+    is_incomplete: bool
+    is_intermediate: bool
+    is_stale: bool
+    flags: list[str]
+    edit_version: int
+    tokens_used_input: int | None
+    tokens_used_output: int | None
+    finish_reason: str | None
+    created_at: datetime
+
+
+class ContributionLine(ContributionFields):
+    """The newest version of a contribution in the list of its session."""
+
+    size_bytes: int
+
+
+class ContributionRecord(ContributionFields):
+    """All stored data of one version of a contribution, with its turns."""
+
+    session_id: UUID
+    project_id: UUID
+    job_id: UUID | None
+    model_id: UUID | None
+    model_index: int
+    source_group: UUID | None
+    target_contribution_id: UUID | None
+    rank: int
+    origin: int
+    source_contribution_ids: list[UUID]
+    is_latest_edit: bool
+    content: str
+    raw_response_storage_path: str | None
+    prompt_template_name: str | None
+    usage_source: str | None
+    original_model_contribution_id: UUID | None
+    root_contribution_id: UUID
+    user_id: UUID | None
+    manifest: Json | None
+    results: Json | None = Field(description="What its job has read.")
+    chunks: list[TurnSummary] = Field(default=[])
+
+    @property
+    def first_id(self) -> UUID:
+        """The id of the first version."""
+        return self.original_model_contribution_id or self.id
+
+
+class Record(ResponseBody, Generic[T]):
     """All stored data of one contribution, or of one of its turns."""
 
-    record: dict[str, Any]
+    record: T

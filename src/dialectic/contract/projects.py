@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import enum
 from datetime import datetime
+from typing import Annotated
 from uuid import UUID
 
 from pydantic import (
     Field,
 )
+from pydantic.json_schema import SkipJsonSchema
 
 from dialectic.contract.base import (
+    Column,
     Line,
     Name,
     RequestBody,
     ResponseBody,
 )
-from dialectic.core.documents.file_locations import ResourceKind
+from dialectic.core.documents.file_paths import ResourceKind
 
 RESOURCES_MAX = 50
 
@@ -57,7 +60,7 @@ class ProjectSummary(ResponseBody):
     """A project in a list."""
 
     id: UUID
-    name: str
+    name: Annotated[str, Column("project_name")]
     slug: str = Field(description="The name of its folder; never changes.")
     domain: str
     status: str = Field(examples=["active"])
@@ -67,7 +70,7 @@ class ProjectSummary(ResponseBody):
 class Project(ProjectSummary):
     """A project."""
 
-    prompt: str
+    prompt: Annotated[str, Column("initial_user_prompt")]
 
 
 class Resource(ResponseBody):
@@ -76,16 +79,20 @@ class Resource(ResponseBody):
     id: UUID
     project_id: UUID
     session_id: UUID | None
-    kind: str = Field(examples=["reference_documents"])
+    kind: Annotated[str, Column("resource_type")] = Field(examples=["reference_documents"])
     document_key: str | None = Field(
         description="The process's key for this document of the stage."
     )
-    stage: str | None
-    iteration: int | None
-    path: str = Field(description="The path in storage and in an export.")
+    stage: Annotated[str | None, Column("stage_slug")]
+    iteration: Annotated[int | None, Column("iteration_number")]
+    path: Annotated[str, Column("storage_path")] = Field(
+        description="The path in storage and in an export."
+    )
     mime_type: str
     size_bytes: int
-    contribution_id: UUID | None = Field(description="The contribution it was extracted from.")
+    contribution_id: Annotated[UUID | None, Column("source_contribution_id")] = Field(
+        description="The contribution it was extracted from.",
+    )
     created_at: datetime
 
 
@@ -117,6 +124,17 @@ class ProjectFile(ResponseBody):
     path: str = Field(description="The path in storage and in an export.")
 
 
+class ExportedProject(ResponseBody):
+    """An archive of a project."""
+
+    project_id: UUID
+    project: str = Field(description="The name of its folder.")
+    path: str = Field(description="Where the archive is.")
+    contents: str
+    files: int
+    size_bytes: int
+
+
 class ImportedProject(ResponseBody):
     """An imported project."""
 
@@ -128,6 +146,8 @@ class ImportedProject(ResponseBody):
     is_copy: bool = Field(
         description="The project got new ids because its own were already in use."
     )
+    # Files that the database holds until storage has room; known only where the import runs.
+    waiting: SkipJsonSchema[int] = Field(default=0, exclude=True)
 
 
 class SearchHit(ResponseBody):

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
-from pydantic import (
-    BaseModel,
-    Field,
-    model_validator,
-)
+from pydantic import BaseModel, Field, SkipValidation, model_validator
 
 from dialectic.contract.base import (
+    Column,
     Dollars,
     DollarsInput,
     ModelName,
@@ -21,11 +18,19 @@ from dialectic.contract.base import (
     ResponseBody,
     Slug,
 )
-from dialectic.contract.contributions import RATING_MAX, RATING_MIN
-from dialectic.contract.projects import RESOURCES_MAX, ResourceRequest
+from dialectic.contract.contributions import (
+    RATING_MAX,
+    RATING_MIN,
+    ContributionLine,
+    JobRecord,
+)
+from dialectic.contract.projects import RESOURCES_MAX, ProjectRequest, ResourceRequest
 from dialectic.core.models.model import MODELS_PER_SESSION_MAX
-from dialectic.core.process.definition import SHRINK_MAX
+from dialectic.core.money.quote import Amount, Quote, SessionForecast
+from dialectic.core.process.definition import SHRINK_MAX, Process
 from dialectic.core.run_request import TOKENS_MAX
+from dialectic.core.session_state import SessionState
+from dialectic.core.strict_json import Json
 
 # The route expands `name*3`.
 Models = Annotated[
@@ -44,13 +49,12 @@ OutputTokens = Annotated[
 ]
 
 
-class SessionRequest(RequestBody):
-    """Starts a session: its models, its process and its last stage."""
+class SessionOptions(RequestBody):
+    """The options of a session. Those that are columns of its row have the columns' names."""
 
     models: Models | None = Field(
         default=None, description="The server's default models if absent."
     )
-    process: Slug = Field(default="standard", description="The name of a process on the server.")
     until: Slug | None = Field(
         default=None, description="The last stage; the process's last if absent."
     )
@@ -77,6 +81,21 @@ class SessionRequest(RequestBody):
     )
 
 
+class SessionRequest(SessionOptions):
+    """Starts a session: its models, its process and its last stage."""
+
+    process: Slug = Field(default="standard", description="The name of a process on the server.")
+
+
+class RunRequest(ProjectRequest, SessionOptions):
+    """Starts a project with its first session, as the command line does.
+
+    The process is the name or the folder of one, or the process itself.
+    """
+
+    process: SkipValidation[str | Process] = "standard"
+
+
 class SessionChange(RequestBody):
     """The fields of a session to change; absent fields stay as they are."""
 
@@ -93,11 +112,13 @@ class SessionChange(RequestBody):
 class StageProgress(ResponseBody):
     """The progress of one stage of one iteration."""
 
-    stage: str
-    iteration: int
+    stage: Annotated[str, Column("stage_slug")]
+    iteration: Annotated[int, Column("iteration_number")]
     status: str = Field(examples=["generating"])
-    planned: int = Field(description="The number of documents planned.")
-    finished: int
+    planned: Annotated[int, Column("planned_units")] = Field(
+        description="The number of documents planned."
+    )
+    finished: Annotated[int, Column("finished_units")]
     started_at: datetime | None
     completed_at: datetime | None
 
@@ -109,40 +130,52 @@ class SessionSummary(ResponseBody):
     project_id: UUID
     project_name: str
     status: str = Field(examples=["generating_thesis"])
-    current_stage: str
-    iteration: int
+    current_stage: Annotated[str, Column("current_stage_slug")]
+    iteration: Annotated[int, Column("iteration_count")]
     model_count: int
     created_at: datetime
+
+    @property
+    def state(self) -> SessionState:
+        """The stage and the phase that the status shows."""
+        return SessionState.parse(self.status, self.current_stage)
 
 
 class Session(SessionSummary):
     """A session."""
 
-    models: list[str]
+    models: Annotated[list[str], Column("model_names")]
     lead: str
-    process: str
-    until: str
+    process: Annotated[str, Column("process_name")]
+    until: Annotated[str, Column("until_stage_slug")]
     is_autopilot: bool
     continue_until_complete: bool
     max_output_tokens: int | None
-    budget: Dollars | None
-    spent: Dollars
-    play_spent: Dollars = Field(description="Play money spent on models that are free.")
+    budget: Annotated[Dollars | None, Column("budget_credits")]
+    spent: Annotated[Dollars, Column("spent_credits")]
+    play_spent: Annotated[Dollars, Column("play_spent_credits")] = Field(
+        description="Play money spent on models that are free.",
+    )
     stages: list[StageProgress]
 
 
-class SessionQuote(BaseModel, extra="allow"):
-    """The estimated rest of a session: calls, tokens, money and time, in total and by stage."""
+class QuoteTotals(BaseModel, extra="allow"):
+    """An estimate: calls, tokens, money and time, in total and by stage."""
 
     process: str
     models: list[str]
     planned_calls: int
-    expected: dict[str, int]
-    worst: dict[str, int]
-    money: dict[str, Any]
+    expected: Amount
+    worst: Amount
+    money: dict[str, int | float | bool]
     time_s: dict[str, float]
-    stages: list[dict[str, Any]]
-    forecast: dict[str, Any]
+    stages: list[Json]
+
+
+class SessionQuote(QuoteTotals):
+    """The estimated rest of a session: calls, tokens, money and time, in total and by stage."""
+
+    forecast: Json
 
 
 RESPONSES_MAX = 500
@@ -206,16 +239,62 @@ class SavedFeedback(ResponseBody):
     path: str = Field(description="The file with all feedback on the stage.")
 
 
+class SessionRecord(ResponseBody):
+    """All stored data of a session, with the names of its columns."""
+
+    id: UUID
+    project_id: UUID
+    project_name: str
+    project_slug: str
+    user_id: UUID
+    wallet_id: UUID
+    status: str
+    current_stage_slug: str
+    until_stage_slug: str
+    iteration_count: int
+    selected_model_ids: list[UUID]
+    model_names: list[str]
+    lead_model_index: int
+    is_autopilot: bool
+    continue_until_complete: bool
+    max_output_tokens: int | None
+    max_retries: int
+    process_template_id: UUID
+    process_name: str
+    content_hash: str
+    budget_credits: int | None
+    spent_credits: int
+    play_spent_credits: int
+    created_at: datetime
+
+    @property
+    def state(self) -> SessionState:
+        """The stage and the phase that the status shows."""
+        return SessionState.parse(self.status, self.current_stage_slug)
+
+
+class StageRecord(ResponseBody):
+    """All stored data of one stage of one iteration."""
+
+    stage_slug: str
+    iteration_number: int
+    status: str
+    planned_units: int
+    finished_units: int
+    started_at: datetime | None
+    completed_at: datetime | None
+
+
 class SessionDetail(ResponseBody):
     """All stored data of a session, as records."""
 
-    session: dict[str, Any]
-    stages: list[dict[str, Any]]
-    jobs: list[dict[str, Any]]
-    contributions: list[dict[str, Any]]
+    session: SessionRecord
+    stages: list[StageRecord]
+    jobs: list[JobRecord]
+    contributions: list[ContributionLine]
     last_event: int = Field(description="The number of the newest event.")
     has_news: bool = Field(description="Whether the session has an event later than `after`.")
-    quote: dict[str, Any] | None = Field(
+    quote: SessionForecast | None = Field(
         description="The remaining work, line by line, if requested."
     )
 
@@ -234,16 +313,14 @@ class CheaperRun(ResponseBody):
 
     rungs: int = Field(description="The `shrink` value of this run.")
     left_out: str
-    lines: dict[str, Any]
+    lines: Quote
 
 
 class RunQuote(ResponseBody):
     """The quote for a run."""
 
-    quote: dict[str, Any] = Field(
-        description="Calls, tokens, money and time, in total and by stage."
-    )
-    lines: dict[str, Any] = Field(description="The single lines that the totals add up.")
+    quote: QuoteTotals = Field(description="Calls, tokens, money and time, in total and by stage.")
+    lines: Quote = Field(description="The single lines that the totals add up.")
     models: list[str]
     has_chosen_models: bool = Field(
         description="The server chose the models: neither the request nor a setting names any."

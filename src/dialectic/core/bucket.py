@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import NoReturn
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from dialectic.core.access import Secret
@@ -22,7 +21,7 @@ _PREFIX = re.compile(r"[^\x00-\x1f\x7f\\/]+(?:/[^\x00-\x1f\x7f\\/]+)*")
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class BucketAccess:
     """The operator's settings for the bucket's server."""
 
     endpoint: str = ""
@@ -42,61 +41,45 @@ class Bucket:
     prefix: str
     # Includes the bucket's name in the host, unless path style is used.
     endpoint: str
-    region: str
-    is_path_style: bool
-    allows_http: bool
+    access: BucketAccess
     key_id: Secret
     key: Secret
-    session_token: Secret | None
 
     @property
     def address(self) -> str:
         return f"s3://{self.name}/{self.prefix}".removesuffix("/")
 
 
-def parse_bucket(address: SplitResult, access: Access) -> Bucket:
+def parse_bucket(address: SplitResult, access: BucketAccess) -> Bucket:
     """Parse `s3://bucket/prefix` and its settings; reject invalid ones."""
     name, prefix = address.netloc, unquote(address.path).strip("/")
     if NAME.fullmatch(name) is None or address.query or address.fragment:
-        raise ConfigurationError(
+        raise _build_error(
+            "URL",
             "DIALECTIC_STORAGE_URL must be s3:// and a bucket's name, optionally with a folder,"
             " as in s3://documents/dialectic. Set the server in DIALECTIC_STORAGE_ENDPOINT, keys"
             " in DIALECTIC_STORAGE_ACCESS_KEY_ID and DIALECTIC_STORAGE_SECRET_ACCESS_KEY.",
-            reason="bad_value",
-            subject="DIALECTIC_STORAGE_URL",
         )
     if prefix and not _is_folder(prefix):
-        raise ConfigurationError(
+        raise _build_error(
+            "URL",
             "The folder in DIALECTIC_STORAGE_URL must be plain names separated by /, without . or"
             f" .., of at most {PREFIX_BYTES_MAX} bytes, as in s3://documents/dialectic.",
-            reason="bad_folder",
-            subject="DIALECTIC_STORAGE_URL",
+            "bad_folder",
             limit=PREFIX_BYTES_MAX,
         )
     if access.key_id is None or access.key is None:
-        raise ConfigurationError(
+        raise _build_error(
+            "ACCESS_KEY_ID",
             "DIALECTIC_STORAGE_URL names an S3 bucket, but its key is not set. Set both"
             " DIALECTIC_STORAGE_ACCESS_KEY_ID and DIALECTIC_STORAGE_SECRET_ACCESS_KEY.",
-            reason="no_key",
-            subject="DIALECTIC_STORAGE_ACCESS_KEY_ID",
+            "no_key",
         )
     if _REGION.fullmatch(access.region) is None:
-        raise ConfigurationError(
-            "DIALECTIC_STORAGE_REGION must be a region's name, such as us-east-1.",
-            reason="bad_value",
-            subject="DIALECTIC_STORAGE_REGION",
-        )
-    return Bucket(
-        name=name,
-        prefix=prefix,
-        endpoint=_build_endpoint(name, access),
-        region=access.region,
-        is_path_style=access.is_path_style,
-        allows_http=access.allows_http,
-        key_id=access.key_id,
-        key=access.key,
-        session_token=access.session_token,
-    )
+        message = "DIALECTIC_STORAGE_REGION must be a region's name, such as us-east-1."
+        raise _build_error("REGION", message)
+    endpoint = _build_endpoint(name, access)
+    return Bucket(name, prefix, endpoint, access, access.key_id, access.key)
 
 
 def _is_folder(prefix: str) -> bool:
@@ -108,14 +91,19 @@ def _is_folder(prefix: str) -> bool:
     )
 
 
-def _build_endpoint(bucket: str, access: Access) -> str:
+def _build_endpoint(bucket: str, access: BucketAccess) -> str:
     """Build the base URL of requests, without a trailing slash."""
     endpoint = access.endpoint or f"https://s3.{access.region}.amazonaws.com"
+    not_a_server = _build_error(
+        "ENDPOINT",
+        "DIALECTIC_STORAGE_ENDPOINT must be only the address of an S3 server, as in"
+        " https://minio.example.org:9000. Set the bucket in DIALECTIC_STORAGE_URL.",
+    )
     try:
         address = urlsplit(endpoint)
         host, port = address.hostname or "", address.port
     except ValueError:
-        _refuse_endpoint()
+        raise not_a_server from None
     if ":" in host:
         host = f"[{host}]"
     if (
@@ -124,22 +112,20 @@ def _build_endpoint(bucket: str, access: Access) -> str:
         or (address.username or address.password or address.query or address.fragment)
         or address.path not in ("", "/")
     ):
-        _refuse_endpoint()
+        raise not_a_server
     if address.scheme == "http" and not access.allows_http:
-        raise ConfigurationError(
+        raise _build_error(
+            "ENDPOINT",
             "DIALECTIC_STORAGE_ENDPOINT begins with http://, so documents are sent unencrypted."
             " Use https://, or allow it with DIALECTIC_STORAGE_ALLOW_HTTP=true.",
-            reason="unencrypted",
-            subject="DIALECTIC_STORAGE_ENDPOINT",
+            "unencrypted",
         )
     where = host if access.is_path_style else f"{bucket}.{host}"
     return f"{address.scheme}://{where}{f':{port}' if port else ''}"
 
 
-def _refuse_endpoint() -> NoReturn:
-    raise ConfigurationError(
-        "DIALECTIC_STORAGE_ENDPOINT must be only the address of an S3 server, as in"
-        " https://minio.example.org:9000. Set the bucket in DIALECTIC_STORAGE_URL.",
-        reason="bad_value",
-        subject="DIALECTIC_STORAGE_ENDPOINT",
-    )
+def _build_error(
+    setting: str, message: str, reason: str = "bad_value", limit: int | None = None
+) -> ConfigurationError:
+    subject = f"DIALECTIC_STORAGE_{setting}"
+    return ConfigurationError(message, reason=reason, subject=subject, limit=limit)

@@ -8,14 +8,15 @@ job.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 from uuid import UUID, uuid5
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from dialectic.errors import InvalidPayload
+from dialectic.core.documents.file_paths import Relation
+from dialectic.errors import InvalidPayload, UsageError
 
 
 class JobStatus(enum.StrEnum):
@@ -48,9 +49,11 @@ COMBINED = "combined"
 WORKER_LOST = "worker_lost"
 
 
-class _Payload(BaseModel):
+class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+
+class _Payload(_Part):
     model_id: UUID
     model_name: str = Field(min_length=3)
     # The position in the session's list of models, from 1; a model may be listed twice.
@@ -77,22 +80,11 @@ class PlanPayload(_Payload):
     slot: int = Field(ge=1)
 
 
-class Input(BaseModel):
+class Input(_Part):
     """One document that a job reads, and the number of the step's rule that selected it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     contribution_id: UUID
     rule: int = Field(ge=0)
-
-
-class Naming(BaseModel):
-    """How a contribution's file name tells its sources."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    kind: Literal["plain", "about", "from", "reducing"]
-    sources: tuple[str, ...] = ()
 
 
 class ExecutePayload(_Payload):
@@ -105,13 +97,12 @@ class ExecutePayload(_Payload):
     origin: int = Field(ge=1)
     source_group: UUID | None
     target_contribution_id: UUID | None
-    naming: Naming
+    # How its file name tells its sources.
+    naming: Relation
 
 
-class Labelled(BaseModel):
+class Labelled(_Part):
     """A version of a document, and the label under which it is read."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     contribution_id: UUID
     label: str
@@ -155,6 +146,9 @@ def parse_payload(raw: Any) -> AnyPayload:
     """Read a payload once, when the worker claims the job; later code trusts the types."""
     try:
         return _PAYLOAD.validate_python(raw)
+    except UsageError as error:  # its relation cannot be part of a file name
+        message = f"The job's payload is not valid: {error.message}"
+        raise InvalidPayload(message, reason="bad_form", subject="naming") from None
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"]) or "payload"
@@ -199,28 +193,6 @@ class Job:
         """Count how often this error came last in a row, ignoring attempts of lost workers."""
         met = [each for each in self.error_codes if each != WORKER_LOST]
         return next((n for n, each in enumerate(reversed(met)) if each != code), len(met))
-
-    @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> Job:
-        return cls(
-            tenant_id=row["tenant_id"],
-            id=row["id"],
-            session_id=row["session_id"],
-            stage_slug=row["stage_slug"],
-            iteration_number=row["iteration_number"],
-            attempt=row["attempt_count"],
-            retry_count=row["retry_count"],
-            max_retries=row["max_retries"],
-            current_step=row["current_step"],
-            throttled_s=(
-                (row["claimed_at"] - row["throttled_since"]).total_seconds()
-                if row["throttled_since"] is not None
-                else 0.0
-            ),
-            payload_json=row["payload"],
-            error_codes=tuple(entry["code"] for entry in row["error_details"]),
-            is_spend_approved=row["is_spend_approved"],
-        )
 
 
 def derive_root_job_id(

@@ -1,4 +1,4 @@
-"""The request for a run and its checks. Pure.
+"""The checks of a request for a run. Pure.
 
 Knows neither the existing projects and sessions nor the catalogue of models.
 """
@@ -6,9 +6,7 @@ Knows neither the existing projects and sessions nor the catalogue of models.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from dialectic.core.documents.file_locations import ResourceKind
 from dialectic.core.process.definition import Process
 from dialectic.core.text import clean_text
 from dialectic.errors import TooLarge, UsageError
@@ -16,36 +14,6 @@ from dialectic.errors import TooLarge, UsageError
 DERIVED_NAME_CHARS_MAX = 60
 NAME_CHARS_MAX = 500
 TOKENS_MAX = 2**31 - 1
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """A resource that the user adds to a project's prompt."""
-
-    kind: ResourceKind
-    name: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRequest:
-    """A run: the prompt, the models, the process and the last stage."""
-
-    prompt: str
-    models: list[str]
-    process: Process
-    name: str = ""
-    domain: str = "General"
-    until: str = ""
-    # The model whose final documents are the result; the first model if empty.
-    lead: str = ""
-    # Whether stages start automatically, or wait for the user in between.
-    is_autopilot: bool = True
-    continue_until_complete: bool = True
-    max_output_tokens: int | None = None
-    resources: tuple[Given, ...] = ()
-    # The spending limit for each kind of money; None: only the wallet's limit.
-    budget_credits: int | None = None
 
 
 def check_prompt(prompt: str, *, bytes_max: int) -> tuple[str, list[str]]:
@@ -81,7 +49,7 @@ def check_name(name: str) -> str:
     return text
 
 
-def check_run_request(process: Process, *, until: str, domain: str) -> None:
+def check_run_request(process: Process, *, until: str | None, domain: str) -> None:
     """Reject a stage or a domain that the process does not have."""
     process.load_stage(until or process.order[-1].slug)
     if domain not in process.file.domains:
@@ -94,7 +62,7 @@ def check_run_request(process: Process, *, until: str, domain: str) -> None:
         )
 
 
-def get_lead(models: Sequence[str], lead: str) -> int:
+def get_lead(models: Sequence[str], lead: str | None) -> int:
     """Find the lead among the models, from 1."""
     if not lead:
         return 1

@@ -1,8 +1,9 @@
 """A parser for server-sent events: bytes in, events out. Pure; independent of vendor and JSON.
 
 The providers' streams and our own API are read with it. Time is linear in the bytes; memory is
-bounded by one event. Lines may end in CR, LF or both. A piece may end anywhere, even inside a
-character, so bytes are decoded one whole line at a time.
+bounded by one event, and so is the number of lines without data between two events.
+Lines may end in CR, LF or both. A piece may end anywhere, even inside a character, so bytes are
+decoded one whole line at a time.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from dataclasses import dataclass
 from dialectic.core.strict_json import MalformedJson
 
 EVENT_BYTES_MAX = 8 << 20
+# Comments and empty lines in sequence: a keep-alive each second for a day.
+SKIPPED_LINES_MAX = 100_000
 
 _BOM = b"\xef\xbb\xbf"
 _NUMBER = re.compile(r"[0-9]{1,18}")
@@ -25,6 +28,11 @@ class Event:
     data: str
     name: str = "message"
     id: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The data, with invalid bytes replaced."""
+        return self.data.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 class EventParser:
@@ -39,6 +47,7 @@ class EventParser:
         self._id: str | None = None
         self._data: list[str] = []
         self._data_size = 0
+        self._skipped = 0
         # Where to resume: the last complete id, with or without an event.
         self.last_id: str | None = None
         # How long the server asks clients to wait before they reconnect.
@@ -90,8 +99,10 @@ class EventParser:
         if not line:
             if self._data:
                 events.append(Event("\n".join(self._data), self._name or "message", self._id))
+                self._skipped = 0
             self.last_id = self._id or self.last_id
             self._name, self._id, self._data, self._data_size = "", None, [], 0
+            self._skip()
             return
         field, _, value = line.partition(":")
         value = value.removeprefix(" ")
@@ -106,7 +117,12 @@ class EventParser:
             case "retry" if _NUMBER.fullmatch(value):
                 self.retry_s = int(value) / 1000
             case _:  # a comment, or an unknown field
-                pass
+                self._skip()
+
+    def _skip(self) -> None:
+        self._skipped += 1
+        if self._skipped > SKIPPED_LINES_MAX:
+            raise MalformedJson(f"{SKIPPED_LINES_MAX} lines came without an event")
 
 
 class Numbering:

@@ -11,11 +11,17 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
-from dialectic.core.models.messages import COUNT_MAX
+Json: TypeAlias = dict[str, Any]
+"""A JSON object whose fields are not listed as a type."""
+JsonObject: TypeAlias = Mapping[str, object]
+"""A JSON object of others, not checked yet: its values are read with `read_…` and `find_…`."""
+
+# The highest count that is accepted; no real call comes near it.
+COUNT_MAX = 2**31 - 1
 
 WINDOW_BYTES = 1 << 16
 _IN, _OUT = b"\x01", b"\xff"
@@ -90,7 +96,7 @@ def parse_json(text: str) -> Any:
         raise MalformedJson(f"JSON does not parse: {why}", text) from None
 
 
-def require_object(value: Any, name: str) -> dict[str, Any]:
+def require_object(value: object, name: str) -> JsonObject:
     """Require an object; None becomes an empty one."""
     if value is None:
         return {}
@@ -99,7 +105,7 @@ def require_object(value: Any, name: str) -> dict[str, Any]:
     return value
 
 
-def require_list(value: Any, name: str) -> list[Any]:
+def require_list(value: object, name: str) -> list[object]:
     """Require a list; None becomes an empty one."""
     if value is None:
         return []
@@ -108,7 +114,7 @@ def require_list(value: Any, name: str) -> list[Any]:
     return value
 
 
-def require_text(value: Any, name: str) -> str:
+def require_text(value: object, name: str) -> str:
     """Require a string; None becomes an empty one."""
     if value is None:
         return ""
@@ -117,12 +123,27 @@ def require_text(value: Any, name: str) -> str:
     return value
 
 
-def find_text(value: Any) -> str | None:
+def read_object(data: JsonObject, name: str) -> JsonObject:
+    """Read an object under a key; empty if there is none."""
+    return require_object(data.get(name), name)
+
+
+def read_objects(data: JsonObject, name: str) -> list[JsonObject]:
+    """Read a list of objects under a key; empty if there is none."""
+    return [require_object(item, name) for item in require_list(data.get(name), name)]
+
+
+def read_text(data: JsonObject, name: str) -> str:
+    """Read a string under a key; empty if there is none."""
+    return require_text(data.get(name), name)
+
+
+def find_text(value: object) -> str | None:
     """Return an untrusted value if it is a non-empty string."""
     return value if isinstance(value, str) and value else None
 
 
-def find_count(value: Any) -> int | None:
+def find_count(value: object) -> int | None:
     """Return an untrusted value if it is a whole number from 0 to `COUNT_MAX`.
 
     `True` is rejected: bool is a subclass of int.
@@ -130,15 +151,17 @@ def find_count(value: Any) -> int | None:
     return value if type(value) is int and 0 <= value <= COUNT_MAX else None
 
 
-def add_counts(values: Sequence[Any]) -> Any:
+def add_counts(values: Sequence[object]) -> object:
     """Add up counts; return the first value that is not a count, if any."""
+    total = 0
     for value in values:
-        if find_count(value) is None:
+        if (count := find_count(value)) is None:
             return value
-    return sum(values)
+        total += count
+    return total
 
 
-def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _build_object(pairs: list[tuple[str, Any]]) -> Json:
     built = dict(pairs)
     if len(built) < len(pairs):
         raise MalformedJson("JSON has a duplicate key")

@@ -79,9 +79,9 @@ _EDGES = (
 
 
 def clean_text(text: str) -> tuple[str, list[str]]:
-    """Take out what must not enter; tell what was taken out, and how often.
+    """Remove unsafe characters; return the text, and a note for each kind that was removed.
 
-    Lines end in a line feed afterwards, which is not worth a note. Cleaning twice changes nothing.
+    Line ends become line feeds, without a note. Cleaning twice changes nothing.
     """
     if _is_harmless(text):
         return _end_lines(text), []
@@ -93,8 +93,8 @@ def clean_text(text: str) -> tuple[str, list[str]]:
 def clean_part(text: str) -> tuple[str, list[str]]:
     """Clean one part of a text; the caller cleans the joined text again.
 
-    Characters at the edges that may belong to the neighbouring part are kept, so that it does not
-    matter where the text was split: inside a joined emoji, or between CR and LF.
+    Characters at the edges that may belong to the neighbouring part are kept, so that a text may be
+    split anywhere: inside a joined emoji, or between CR and LF.
     """
     is_harmless = _is_harmless(text)
     text, removed = (text, {}) if is_harmless else _remove_always(text)

@@ -29,7 +29,7 @@ from uuid import UUID
 import asyncpg
 
 from dialectic.core.backoff import iterate_delays
-from dialectic.db.counters import CounterName, Counters
+from dialectic.db.statistics import CounterName, Counters
 from dialectic.errors import (
     Conflict,
     DatabaseBusy,
@@ -98,6 +98,8 @@ COMMAND_TIMEOUT_S = 60.0
 IDLE_IN_TRANSACTION_S = 5.0
 TRANSACTION_S = 10.0
 TRANSACTION_TIMEOUT_SINCE = 17
+# A timer that fires later than this says more about this process than about the server.
+LOOP_LAG_S = 0.5
 
 COLLISIONS = (
     asyncpg.DeadlockDetectedError,
@@ -126,7 +128,7 @@ NO_ROOM = ("53100", "53200", "54")
 NEVER_PASSES = ("21", "22", "23", "42", "DJ")
 # A table, column or function is missing or not permitted: a bug, or the schema has another version.
 WRONG_STATEMENT = ("42",)
-# SQLSTATEs of the job guard, and the error that each becomes.
+# SQLSTATEs of the guards of jobs and sessions, and the error that each becomes.
 REFUSALS: dict[str | None, type[Conflict]] = {"DJ001": IllegalMove, "DJ003": Conflict}
 
 
@@ -324,12 +326,47 @@ async def transact_on(
 def given_up_in_time(
     connection: asyncpg.Connection[asyncpg.Record], patience_s: float
 ) -> Iterator[None]:
-    """Close the connection if the server does not respond in time; its callers then fail."""
-    timer = asyncio.get_running_loop().call_later(patience_s, connection.terminate)
+    """Close the connection if the server does not respond in time; raise `ConnectionError` then.
+
+    Time that this process lost itself (a busy event loop, a stopped process) is not the server's
+    delay: a timer that fires late grants the server its time once more.
+    """
+    patience = _Patience(connection, patience_s)
     try:
         yield
+    except Exception as error:
+        # A statement that loses its connection between two steps fails inside the driver, in ways
+        # that the driver does not declare (AttributeError on its own protocol object).
+        if patience.has_ended:
+            message = f"the database did not answer within {patience_s:g} s"
+            raise ConnectionError(message) from error
+        if connection.is_closed() and isinstance(error, AttributeError):
+            raise ConnectionError("the connection to the database was lost") from error
+        raise
     finally:
-        timer.cancel()
+        patience.timer.cancel()
+
+
+class _Patience:
+    """Terminates a connection after a time, unless the timer is cancelled before."""
+
+    def __init__(self, connection: asyncpg.Connection[asyncpg.Record], patience_s: float) -> None:
+        self._connection = connection
+        self._patience_s = patience_s
+        self._loop = asyncio.get_running_loop()
+        self.has_ended = False
+        self._wait()
+
+    def _wait(self) -> None:
+        self._due_s = self._loop.time() + self._patience_s
+        self.timer = self._loop.call_at(self._due_s, self._expire)
+
+    def _expire(self) -> None:
+        if self._loop.time() > self._due_s + LOOP_LAG_S:
+            self._wait()
+        else:
+            self.has_ended = True
+            self._connection.terminate()
 
 
 def read_rule(error: BaseException) -> str:

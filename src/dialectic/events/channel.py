@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from dialectic.core.event import Event, is_for
+from dialectic.events.frames import EventFrame
 
 # Keep the newest events of a tenant with followers, so that reconnecting clients can catch up.
 TAIL_MAX = 500
@@ -21,8 +21,8 @@ TAIL_BYTES_MAX = 1_000_000
 QUEUE_MAX = 1000
 
 
-def _ignore() -> None:
-    pass
+def ignore() -> None:
+    """Do nothing when a stream ends."""
 
 
 @dataclass(slots=True, eq=False)
@@ -34,21 +34,21 @@ class Subscription:
     # Events up to this number were delivered, or are not for this follower.
     seq: int
     # Called when the stream is ended from outside: its follower may be blocked elsewhere.
-    on_end: Callable[[], None] = _ignore
+    on_end: Callable[[], None] = ignore
     # The follower's access token; None if it has none that could be revoked.
     token_id: UUID | None = None
     queue_max: int = QUEUE_MAX
     is_slow: bool = False
     _is_ended: bool = False
-    _queue: deque[Event] = field(default_factory=deque)
+    _queue: deque[EventFrame] = field(default_factory=deque)
     _waiter: asyncio.Future[None] | None = None
 
-    def offer(self, event: Event) -> None:
+    def offer(self, event: EventFrame) -> None:
         """Queue an event if it is for this follower and new to it."""
         if event.seq <= self.seq or self._is_ended:
             return
         self.seq = event.seq
-        if not is_for(event, self.user_id, self.session_id):
+        if not event.is_for(self.user_id, self.session_id):
             return
         if len(self._queue) >= self.queue_max:
             self.is_slow = True
@@ -66,7 +66,7 @@ class Subscription:
         self._wake()
         self.on_end()
 
-    async def take(self, patience_s: float) -> list[Event] | None:
+    async def take(self, patience_s: float) -> list[EventFrame] | None:
         """Wait for events and take all; [] on timeout, None if the stream has ended."""
         if not self._queue and not self._is_ended:
             loop = asyncio.get_running_loop()
@@ -102,10 +102,10 @@ class Channel:
     # All open streams; and those of them that receive live events.
     places: set[Subscription] = field(default_factory=set)
     subscriptions: set[Subscription] = field(default_factory=set)
-    _tail: deque[Event] = field(default_factory=deque)
+    _tail: deque[EventFrame] = field(default_factory=deque)
     _tail_bytes: int = 0
 
-    def publish(self, events: Iterable[Event], end_seq: int) -> None:
+    def publish(self, events: Iterable[EventFrame], end_seq: int) -> None:
         """Deliver the events that were read, up to a number."""
         for event in events:
             self._tail.append(event)

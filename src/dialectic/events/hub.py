@@ -19,7 +19,6 @@ from uuid import UUID
 
 import asyncpg
 
-from dialectic.core.event import build_event
 from dialectic.db.pool import (
     APP_ROLE,
     CONNECTION_LOST,
@@ -33,6 +32,7 @@ from dialectic.db.tables.accounts import list_ended_tokens
 from dialectic.db.tables.notifications import EventPage, list_news, read_events
 from dialectic.errors import DatabaseUnreachable, TooManyStreams
 from dialectic.events.channel import QUEUE_MAX, TAIL_BYTES_MAX, TAIL_MAX, Channel, Subscription
+from dialectic.events.frames import build_frame
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +46,6 @@ LOOK_MAX_S = 5.0
 RECONNECT_S = 0.2
 TOKENS_S = 5.0
 OPEN_MAX_S = 30.0
-PAGE = 500
 
 
 @dataclass(slots=True, eq=False)
@@ -211,14 +210,10 @@ class Hub:
     ) -> None:
         is_full = True
         while is_full:
-
-            async def read(connection: Connection) -> EventPage:
-                return await read_events(
-                    connection, after_seq=channel.seq, session_id=None, limit=PAGE
-                )
-
             with given_up_in_time(connection, self.look_max_s):
-                page = await transact_on(connection, channel.tenant_id, read)
+                page = await transact_on(
+                    connection, channel.tenant_id, lambda c: read_events(c, after_seq=channel.seq)
+                )
             _publish(channel, page)
             is_full = page.is_full
 
@@ -227,18 +222,18 @@ async def _begin(connection: Connection, channel: Channel) -> None:
     """Open a channel with the newest events, so that reconnecting clients need no query."""
 
     async def read(connection: Connection) -> EventPage:
-        now = await read_events(connection, after_seq=0, session_id=None, limit=0)
+        now = await read_events(connection, after_seq=0, limit=0)
         floor_seq = max(now.last_seq - channel.tail_max, now.pruned_seq)
         channel.seq = channel.floor_seq = floor_seq
-        return await read_events(connection, after_seq=floor_seq, session_id=None, limit=PAGE)
+        return await read_events(connection, after_seq=floor_seq)
 
     _publish(channel, await transact_on(connection, channel.tenant_id, read))
     channel.ready.set()
 
 
 def _publish(channel: Channel, page: EventPage) -> None:
-    events = [build_event(channel.tenant_id, row) for row in page.rows]
-    channel.publish(events, page.end_seq)
+    frames = [build_frame(channel.tenant_id, event) for event in page.events]
+    channel.publish(frames, page.end_seq)
 
 
 async def _wait_until_ready(channel: Channel) -> None:

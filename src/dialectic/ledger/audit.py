@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 from uuid import UUID
 
 from dialectic.db.pool import Connection, Database
-from dialectic.db.queries import load_queries
+from dialectic.db.queries import build_row, get_row, list_rows, load_queries
+from dialectic.db.tables.lists import list_transactions
 
 SQL = load_queries("ledger")
 BREACHES_MAX = 50
@@ -44,8 +45,8 @@ class Transfer:
 
 async def list_history(connection: Connection, wallet_id: UUID, *, limit: int) -> list[Transfer]:
     """List the journal of a wallet, newest first."""
-    rows = await connection.fetch(SQL["list_history"], wallet_id, limit)
-    return [Transfer(**dict(row)) for row in rows]
+    rows = await list_transactions(connection, wallet_id, before=None, limit=limit)
+    return [build_row(Transfer, row) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,7 @@ class Cost:
 
 async def report_costs(connection: Connection, session_id: UUID) -> list[Cost]:
     """Report what a session has spent by stage, model and purpose, in the order of its work."""
-    rows = await connection.fetch(SQL["report_costs"], session_id)
-    return [Cost(**dict(row)) for row in rows]
+    return await list_rows(connection, Cost, SQL["report_costs"], session_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ async def _carry_out(connection: Connection, check: Check) -> list[Breach]:
     statement, arguments = check
     await connection.execute(SQL["be_patient"])
     rows = await connection.fetch(statement, BREACHES_MAX, *arguments, timeout=VERIFY_TIMEOUT_S)
-    return [Breach(**dict(row)) for row in rows]
+    return [build_row(Breach, row) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +153,4 @@ class Size:
 
 async def count_all(connection: Connection) -> Size:
     """Count the rows of the ledger."""
-    row = await connection.fetchrow(SQL["count_all"])
-    assert row is not None
-    return Size(**dict(row))
+    return await get_row(connection, Size, SQL["count_all"])

@@ -19,7 +19,7 @@ from uuid import UUID
 
 import asyncpg
 
-from dialectic.core.models.usage import Actual
+from dialectic.core.models.messages import Actual
 from dialectic.core.money.price import (
     Funds,
     Rates,
@@ -28,7 +28,7 @@ from dialectic.core.money.price import (
     format_credits,
 )
 from dialectic.db.pool import Connection, Database, read_rule
-from dialectic.db.queries import load_queries
+from dialectic.db.queries import find_row, get_row, list_rows, load_queries
 from dialectic.errors import Conflict, FundsError, LeaseLost, NotFound, Remedy, RemedyAction
 
 logger = logging.getLogger(__name__)
@@ -99,15 +99,16 @@ class NewHold:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Money that is or was reserved for one call."""
+    """Money that is or was reserved for one call, as its row."""
 
-    key: str
+    hold_key: str
     wallet_id: UUID
     is_play: bool
     purpose: Purpose
     model_name: str
     amount_credits: int
-    rates: Rates
+    input_credits_per_token: Decimal
+    output_credits_per_token: Decimal
     counted_input_tokens: int
     output_cap_tokens: int
     state: HoldState
@@ -118,30 +119,19 @@ class Hold:
     answer_id: UUID | None
 
     @property
+    def key(self) -> str:
+        return self.hold_key
+
+    @property
+    def rates(self) -> Rates:
+        return Rates(self.input_credits_per_token, self.output_credits_per_token)
+
+    @property
     def overrun_credits(self) -> int:
         """The cost beyond the reservation, which the operator pays."""
         if self.state is not HoldState.POSTED:
             return 0
         return (self.cost_credits or 0) - (self.charged_credits or 0)
-
-    @classmethod
-    def from_row(cls, row: asyncpg.Record) -> Hold:
-        return cls(
-            key=row["hold_key"],
-            wallet_id=row["wallet_id"],
-            is_play=row["is_play"],
-            purpose=Purpose(row["purpose"]),
-            model_name=row["model_name"],
-            amount_credits=row["amount_credits"],
-            rates=Rates(row["input_credits_per_token"], row["output_credits_per_token"]),
-            counted_input_tokens=row["counted_input_tokens"],
-            output_cap_tokens=row["output_cap_tokens"],
-            state=HoldState(row["state"]),
-            cost_credits=row["cost_credits"],
-            charged_credits=row["charged_credits"],
-            flags=tuple(row["flags"]),
-            answer_id=row["answer_id"],
-        )
 
 
 # -- a call ----------------------------------------------------------------------------------------
@@ -153,10 +143,9 @@ async def reserve(connection: Connection, new: NewHold) -> Hold:
     After an error the transaction cannot be used any more.
     """
     try:
-        row = await connection.fetchrow(SQL["reserve"], *_bind(new), None)
+        return await get_row(connection, Hold, SQL["reserve"], *_bind(new), None)
     except asyncpg.PostgresError as error:
         _refuse(error, new)
-    return _as_hold(row)
 
 
 async def reserve_for(db: Database, tenant_id: UUID, new: NewHold) -> Hold:
@@ -182,8 +171,7 @@ async def reserve_unasked(
 async def _reserve_for(
     db: Database, tenant_id: UUID, new: NewHold, fraction: Decimal | None
 ) -> Hold:
-    (row,) = await db.fetch(SQL["reserve_for"], tenant_id, fraction, *_bind(new))
-    return Hold.from_row(row)
+    return await get_row(db, Hold, SQL["reserve_for"], tenant_id, fraction, *_bind(new))
 
 
 def _bind(new: NewHold) -> tuple[Any, ...]:
@@ -219,7 +207,9 @@ async def settle(
     as unfinished.
     """
     try:
-        row = await connection.fetchrow(
+        hold = await get_row(
+            connection,
+            Hold,
             SQL["settle"],
             key,
             actual.input_tokens,
@@ -233,7 +223,6 @@ async def settle(
         )
     except asyncpg.PostgresError as error:
         _refuse(error)
-    hold = _as_hold(row)
     if hold.overrun_credits:
         logger.warning(
             "hold %s of %s was too small by %s: the provider counted more tokens",
@@ -247,7 +236,7 @@ async def settle(
 async def void(connection: Connection, key: str) -> Hold:
     """Release the money of a call that was rejected or never sent."""
     try:
-        return _as_hold(await connection.fetchrow(SQL["void"], key))
+        return await get_row(connection, Hold, SQL["void"], key)
     except asyncpg.PostgresError as error:
         _refuse(error)
 
@@ -255,7 +244,7 @@ async def void(connection: Connection, key: str) -> Hold:
 async def lose(connection: Connection, key: str) -> Hold:
     """Release the money of a call whose response was lost, and record its cost as a loss."""
     try:
-        return _as_hold(await connection.fetchrow(SQL["lose"], key))
+        return await get_row(connection, Hold, SQL["lose"], key)
     except asyncpg.PostgresError as error:
         _refuse(error)
 
@@ -270,14 +259,12 @@ async def load_hold(connection: Connection, key: str) -> Hold:
 
 async def find_hold(connection: Connection, key: str) -> Hold | None:
     """Find a reservation, if it exists."""
-    row = await connection.fetchrow(SQL["load_hold"], key)
-    return None if row is None else Hold.from_row(row)
+    return await find_row(connection, Hold, SQL["load_hold"], key)
 
 
 async def list_open(connection: Connection, job_id: UUID, attempt: int) -> list[Hold]:
     """List the unresolved reservations of an attempt."""
-    rows = await connection.fetch(SQL["list_open_holds"], job_id, attempt)
-    return [Hold.from_row(row) for row in rows]
+    return await list_rows(connection, Hold, SQL["list_open_holds"], job_id, attempt)
 
 
 async def give_up_earlier(connection: Connection, job_id: UUID, attempt: int) -> None:
@@ -296,11 +283,6 @@ async def sweep_lost(connection: Connection, *, age_s: float = GIVE_UP_AFTER_S) 
     """
     count: int = await connection.fetchval(SQL["sweep"], timedelta(seconds=age_s), SWEEP_LIMIT)
     return count
-
-
-def _as_hold(row: asyncpg.Record | None) -> Hold:
-    assert row is not None, "these functions return a reservation or raise"
-    return Hold.from_row(row)
 
 
 def _refuse(error: asyncpg.PostgresError, new: NewHold | None = None) -> NoReturn:

@@ -10,7 +10,7 @@ import asyncpg
 
 from dialectic.core.money.price import Funds
 from dialectic.db.pool import Connection, Database, read_rule
-from dialectic.db.queries import load_queries
+from dialectic.db.queries import find_row, load_queries
 from dialectic.errors import Conflict, NotFound, Remedy, RemedyAction
 from dialectic.ledger.holds import DONE_OTHERWISE, MISSING, name_session
 
@@ -47,28 +47,28 @@ async def open_wallet(connection: Connection, user_id: UUID | None) -> UUID:
 
 async def load_wallet(connection: Connection, wallet_id: UUID) -> Wallet:
     """Load a wallet."""
-    row = await connection.fetchrow(SQL["load_wallet"], wallet_id)
-    if row is None:
+    found = await find_row(connection, Wallet, SQL["load_wallet"], wallet_id)
+    if found is None:
         raise NotFound(f"Wallet {wallet_id} was not found.")
-    return Wallet(**dict(row))
+    return found
 
 
-async def load_purse(
+async def load_funds(
     db: Database, tenant_id: UUID, wallet_id: UUID, session_id: UUID | None, *, is_play: bool
 ) -> Funds:
     """Load the available funds as a hint; `holds.reserve` makes the binding decision."""
-    rows = await db.fetch(SQL["load_purse"], tenant_id, wallet_id, session_id, is_play)
+    rows = await db.fetch(SQL["load_funds"], tenant_id, wallet_id, session_id, is_play)
     if not rows:
         raise NotFound(f"Wallet {wallet_id} was not found.")
     return Funds(**dict(rows[0]), is_play=is_play, session=name_session(session_id))
 
 
-async def watch_purse(connection: Connection, session_id: UUID, *, is_play: bool) -> Funds:
+async def watch_funds(connection: Connection, session_id: UUID, *, is_play: bool) -> Funds:
     """Load and lock the funds of a session until the transaction ends.
 
     Call it last: only statements that take no lock may follow.
     """
-    rows = await connection.fetch(SQL["watch_purse"], session_id, is_play)
+    rows = await connection.fetch(SQL["watch_funds"], session_id, is_play)
     if not rows:
         raise NotFound(
             f"Session {session_id} was not found.", reason="session_exists", subject=str(session_id)

@@ -14,8 +14,8 @@ import logging
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import Any, Protocol
+from datetime import datetime, timedelta
+from typing import Protocol
 from uuid import UUID
 
 import asyncpg
@@ -23,7 +23,7 @@ import asyncpg
 from dialectic.core.models.endpoint import Endpoint
 from dialectic.core.models.messages import Usage
 from dialectic.db.pool import Connection, Database
-from dialectic.db.queries import load_queries
+from dialectic.db.queries import list_rows, load_queries
 from dialectic.errors import (
     CircuitOpen,
     ContextWindowError,
@@ -178,12 +178,12 @@ async def admit(
     )
     calm.note(endpoint.name, is_calm=row["is_calm"])
     if row["verdict"] != "go":
-        raise _build_refusal(endpoint, dict(row))
+        raise _build_refusal(endpoint, row)
     await asyncio.sleep(row["wait_s"])
     return Permit(endpoint, job, tokens, is_awaited=limited or not row["is_calm"])
 
 
-def _build_refusal(endpoint: Endpoint, row: dict[str, Any]) -> DialecticError:
+def _build_refusal(endpoint: Endpoint, row: asyncpg.Record) -> DialecticError:
     wait_s, closed_s = row["wait_s"], row["closed_s"]
     match row["verdict"]:
         case "quota":
@@ -254,6 +254,24 @@ async def allow_probes(connection: Connection, session_id: UUID) -> None:
     await connection.execute(SQL["allow_probes"], session_id)
 
 
-async def list_endpoints(db: Database) -> list[dict[str, Any]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointState:
+    """What all workers together know of an endpoint."""
+
+    endpoint: str
+    # "closed" while calls pass; then the error that opened it, and when it is probed.
+    circuit: str
+    reason: str | None
+    message: str | None
+    opened_at: datetime | None
+    probe_in_s: float | None
+    # The wait that the endpoint asked for, and its reduced rate.
+    closed_s: float
+    rate_per_minute: float | None
+    key_refused_at: datetime | None
+    key_message: str | None
+
+
+async def list_endpoints(db: Database) -> list[EndpointState]:
     """List the state of all endpoints that have limits or ever failed."""
-    return [dict(row) for row in await db.fetch(SQL["list_endpoints"])]
+    return await list_rows(db, EndpointState, SQL["list_endpoints"])

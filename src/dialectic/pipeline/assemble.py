@@ -16,8 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 from uuid import UUID
 
-from dialectic.core.documents.file_locations import SeedPrompt
-from dialectic.core.documents.file_paths import build_path
+from dialectic.core.documents.file_paths import SeedPrompt, build_path
 from dialectic.core.documents.prompts import build_block, render_template
 from dialectic.core.documents.stitching import describe_end
 from dialectic.core.models.messages import Message, Request, Role

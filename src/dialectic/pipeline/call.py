@@ -7,21 +7,23 @@ This module does not interpret the answer and does not convert the provider's er
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from dialectic.core.job import Job
 from dialectic.core.models.endpoint import WireFormat
 from dialectic.core.models.messages import FinishReason, Reply, Request
 from dialectic.core.models.model import ModelCard
 from dialectic.core.text import clean_part, clean_text
-from dialectic.db.counters import CounterName
+from dialectic.db.statistics import CounterName
 from dialectic.engine import Engine
 from dialectic.errors import ContextWindowError, DialecticError, ProviderError
 from dialectic.limits import admission
-from dialectic.pipeline.reserve import Reservation
+from dialectic.pipeline.reserve import DirectCaller, Payment, Reservation, reserve
 from dialectic.providers.base import OnText
 from dialectic.providers.finish_reasons import is_known
+from dialectic.retrieval.embedders import Embedded, Embedder
 from dialectic.telemetry import Span, Value
 from dialectic.tokens.counting import count_request_tokens
 
@@ -48,21 +50,21 @@ class Answer:
 
 async def call(
     engine: Engine,
-    caller: admission.Caller,
+    caller: Job | DirectCaller,
     card: ModelCard,
     request: Request,
-    hold: Callable[[], Awaitable[Reservation]],
+    payment: Payment,
     on_text: OnText = lambda _piece: None,
 ) -> tuple[Reservation, Answer]:
     """Reserve money, send a request once and wait for the whole answer.
 
     Raises `EndpointBusy`, before any reservation, when the endpoint accepts no calls yet.
     """
-    held, reply, elapsed_ms = await attempt(
+    held, reply, elapsed_ms = await _attempt(
         engine,
         caller,
         card,
-        hold=hold,
+        hold=lambda: reserve(engine, caller, card, request, payment),
         ask=lambda held: _complete(engine, caller, card, held.request, on_text),
         count=lambda: count_request_tokens(request, card).upper_tokens + request.max_output_tokens,
         tell=lambda reply: admission.build_report(reply.usage),
@@ -70,7 +72,31 @@ async def call(
     return held, build_answer(held.request, reply, elapsed_ms=elapsed_ms)
 
 
-async def attempt(
+async def call_embedder(
+    engine: Engine,
+    caller: admission.Caller,
+    embedder: Embedder,
+    texts: Sequence[str],
+    *,
+    counted_tokens: int,
+    hold: Callable[[], Awaitable[None]],
+) -> Embedded:
+    """Reserve money and embed texts once."""
+    card = embedder.card
+    assert card is not None, "only a paid embedder has an endpoint"
+    _, got, _ = await _attempt(
+        engine,
+        caller,
+        card,
+        hold=hold,
+        ask=lambda _: embedder.embed(texts),
+        count=lambda: counted_tokens,
+        tell=lambda got: admission.Report(admission.Outcome.ANSWERED, got.tokens),
+    )
+    return got
+
+
+async def _attempt(
     engine: Engine,
     caller: admission.Caller,
     card: ModelCard,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from dialectic.core.models.model import ModelCard
 from dialectic.core.money.price import count_upper_input
 from dialectic.core.money.quote import NO_AMOUNT, Amount, Duration, Figures, add_up
-from dialectic.pipeline.assemble import compute_input_max
+from dialectic.pipeline.assemble import compute_input_max, compute_output_cap
 from dialectic.pipeline.fit.combine import Room, count_levels_max, decide_tree
 from dialectic.pipeline.outline import PlannedCall
 
@@ -53,8 +53,7 @@ class Author:
 
     @cached_property
     def output_cap(self) -> int:
-        most = self.card.max_output_tokens
-        return min(self.terms.max_output_tokens or most, most)
+        return compute_output_cap(self.terms.max_output_tokens, self.card)
 
     @cached_property
     def input_max(self) -> int:

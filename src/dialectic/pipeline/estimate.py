@@ -14,9 +14,19 @@ from functools import cache
 
 from dialectic.core.models.messages import Message, Request, Role
 from dialectic.core.models.model import ModelCard
-from dialectic.core.money.output_statistics import NOTHING, OutputStatistics, Size
 from dialectic.core.money.price import is_play
-from dialectic.core.money.quote import NO_AMOUNT, Amount, Duration, Figures, Line, LineKey, Quote
+from dialectic.core.money.quote import (
+    NO_AMOUNT,
+    NOTHING,
+    Amount,
+    Duration,
+    Figures,
+    Line,
+    LineKey,
+    OutputStatistics,
+    Quote,
+    Size,
+)
 from dialectic.core.process.definition import Kind, Overflow, Process, Stage, Step
 from dialectic.pipeline.assemble import compose_prompt
 from dialectic.pipeline.call_estimate import (

@@ -7,24 +7,18 @@ first one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 from uuid import UUID, uuid5
 
-from dialectic.core.documents.file_locations import (
-    About,
+from dialectic.core.documents.file_paths import (
     ContributionName,
-    From,
-    Plain,
-    Reducing,
     Relation,
     StageFolder,
 )
-from dialectic.core.documents.manifest import Entry
-from dialectic.core.documents.prompts import build_label, order_for_reader, tell_apart
+from dialectic.core.documents.prompts import Entry, build_label, order_for_reader, tell_apart
 from dialectic.core.documents.stitching import Chunk
-from dialectic.core.job import ExecutePayload, Job, Naming, PlanPayload, TurnPayload
+from dialectic.core.job import ExecutePayload, Job, PlanPayload, TurnPayload
 from dialectic.core.models.messages import FinishReason
 from dialectic.core.process.definition import (
     Compressor,
@@ -35,9 +29,11 @@ from dialectic.core.process.definition import (
 )
 from dialectic.core.process.reductions import list_left_out
 from dialectic.core.slug import slugify_name
+from dialectic.core.strict_json import Json
+from dialectic.db.queries import build_row
 from dialectic.db.tables.records import Owner
 from dialectic.errors import PlanError
-from dialectic.pipeline.load import JobContext, Text
+from dialectic.pipeline.load import Feedback, JobContext, Target, Text
 
 SELF_CRITIQUE = "self_critique"
 
@@ -67,7 +63,7 @@ class Words:
     # The approximate maximum length of the answer, if the template asks for it.
     budget_words: int | None = None
 
-    def as_opening(self) -> dict[str, Any]:
+    def as_opening(self) -> Json:
         """Serialize everything but the template, which is pinned by its name."""
         opening = asdict(self)
         del opening["template"]
@@ -76,26 +72,11 @@ class Words:
         return opening
 
     @classmethod
-    def from_opening(
-        cls, opening: Mapping[str, Any], process: Process, template: str | None = None
-    ) -> Words:
+    def from_opening(cls, opening: Json, process: Process, template: str | None = None) -> Words:
         """Deserialize the words of a first turn."""
-        name: str = opening["template_name"]
-        return cls(
-            template_name=name,
-            template=process.prompts[name] if template is None else template,
-            domain=opening["domain"],
-            guidance=opening["guidance"],
-            request=Item(**opening["request"]),
-            context=tuple(Item(**item) for item in opening["context"]),
-            feedback=tuple(Item(**item) for item in opening["feedback"]),
-            inputs=tuple(
-                Item(item["label"], item["text"], item["source_id"] and UUID(item["source_id"]))
-                for item in opening["inputs"]
-            ),
-            listing=tuple(opening["listing"]),
-            budget_words=opening.get("budget_words"),
-        )
+        if template is None:
+            template = process.prompts[opening["template_name"]]
+        return build_row(cls, opening | {"template": template})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,17 +89,16 @@ class Material:
     name: ContributionName
     system: str
     words: Words
-    output_type: str
-    is_intermediate: bool
-    is_lead: bool
     is_first_session: bool
     rank: int
     origin: int
-    source_group: UUID | None
-    target_contribution_id: UUID | None
-    flags: tuple[str, ...]
-    expected: tuple[ExpectedDocument, ...]
-    max_output_tokens: int | None
+    source_group: UUID | None = None
+    target_contribution_id: UUID | None = None
+    is_intermediate: bool = False
+    is_lead: bool = False
+    flags: tuple[str, ...] = ()
+    expected: tuple[ExpectedDocument, ...] = ()
+    max_output_tokens: int | None = None
     # How to shorten texts that do not fit.
     compressor: Compressor = Compressor.EXTRACT
     # What sampling left out of the steps that lead to this document.
@@ -142,12 +122,12 @@ class Material:
 def gather(context: JobContext, job: Job, payload: PlanPayload | ExecutePayload) -> Material:
     """Gather the material of one turn."""
     stage = context.process.load_stage(job.stage_slug)
-    relation: Relation = Plain()
+    relation = Relation()
     if isinstance(payload, PlanPayload):
         rank, origin, source_group, target = 1, payload.model_index, None, None
         is_intermediate, compressor = False, stage.compressor
     else:
-        relation = _relate(payload.naming)
+        relation = payload.naming
         rank, origin = payload.rank, payload.origin
         source_group, target = payload.source_group, payload.target_contribution_id
         step = stage.load_step(payload.step_name)
@@ -156,15 +136,9 @@ def gather(context: JobContext, job: Job, payload: PlanPayload | ExecutePayload)
         payload=payload,
         owner=context.owner,
         folder=context.build_folder(stage),
-        name=ContributionName(
-            model=slugify_name(payload.model_name, fallback="model"),
-            n=payload.ordinal,
-            contribution_type=payload.output_type,
-            relation=relation,
-        ),
+        name=build_name(payload, relation),
         system=context.process.prompts[stage.system_prompt_name],
         words=_gather_words(context, stage, job.id, payload),
-        output_type=payload.output_type,
         is_intermediate=is_intermediate,
         is_lead=payload.model_index == context.lead_model_index,
         is_first_session=context.is_first,
@@ -185,16 +159,32 @@ def gather(context: JobContext, job: Job, payload: PlanPayload | ExecutePayload)
     )
 
 
+def build_name(payload: TurnPayload, relation: Relation) -> ContributionName:
+    """Build the name of the files that a turn writes."""
+    return ContributionName(
+        model=slugify_name(payload.model_name, fallback="model"),
+        n=payload.ordinal,
+        contribution_type=payload.output_type,
+        relation=relation,
+        version=payload.edition,
+    )
+
+
 def _gather_words(
     context: JobContext, stage: Stage, job_id: UUID, payload: PlanPayload | ExecutePayload
 ) -> Words:
     if context.chunks:
-        opening = context.chunks[0].opening
-        assert opening is not None, "the first turn keeps its prompt"
-        return Words.from_opening(opening, context.process)
+        return resume_words(context)
     if isinstance(payload, PlanPayload):
         return gather_stage_words(context, stage)
     return _gather_step_words(context, stage, job_id, payload)
+
+
+def resume_words(context: JobContext, template: str | None = None) -> Words:
+    """Read the words of the first turn, for a later one."""
+    opening = context.chunks[0].opening
+    assert opening is not None, "the first turn keeps its prompt"
+    return Words.from_opening(opening, context.process, template)
 
 
 def gather_stage_words(context: JobContext, stage: Stage) -> Words:
@@ -253,8 +243,8 @@ def build_words(
         guidance=context.process.get_guidance(context.domain, template_name),
         request=Item("Original request", context.request),
         context=tuple(
-            Item(row["type"].replace("_", " ").capitalize(), row["content"])
-            for row in context.context
+            Item(given.type.replace("_", " ").capitalize(), given.content)
+            for given in context.context
         ),
         feedback=tuple(_gather_feedback(context, stage)),
         inputs=inputs,
@@ -283,7 +273,7 @@ def label_all(context: JobContext, header: str, texts: Sequence[Text], reader: U
     return [Item(label, text.content, text.id) for label, text in zip(labels, order, strict=True)]
 
 
-def _label(context: JobContext, header: str, text: Text) -> str:
+def _label(context: JobContext, header: str, text: Text | Target) -> str:
     return build_label(
         header,
         session_id=context.session_id,
@@ -315,49 +305,30 @@ def _gather_feedback(context: JobContext, stage: Stage) -> list[Item]:
             if is_now and context.process.position(earlier.slug) >= position:
                 break
             entries = [
-                row
-                for row in context.feedback
-                if (row["iteration"], row["stage"]) == (iteration, earlier.slug)
+                said
+                for said in context.feedback
+                if (said.iteration, said.stage) == (iteration, earlier.slug)
             ]
             if not entries:
                 continue
             header = headers.get(earlier.slug, f"User feedback on the stage {earlier.display_name}")
             label = header if is_now else f"{header}, iteration {iteration}"
-            items.append(Item(label, "\n\n".join(_say(context, row) for row in entries)))
+            items.append(Item(label, "\n\n".join(_say(context, said) for said in entries)))
     return items
 
 
-def _say(context: JobContext, row: dict[str, Any]) -> str:
+def _say(context: JobContext, entry: Feedback) -> str:
     """Render one feedback entry, with a neutral label for its target."""
-    said: str = row["content"].strip()
-    if row["rating"] is not None:
-        said = f"Rated {row['rating']} of 5. {said}".strip()
-    if row["target_type"] is None:
+    said = entry.content.strip()
+    if entry.rating is not None:
+        said = f"Rated {entry.rating} of 5. {said}".strip()
+    if entry.target is None:
         return said
-    label = build_label(
-        row["target_type"].replace("_", " ").capitalize(),
-        session_id=context.session_id,
-        models=len(context.models),
-        origin=row["target_origin"],
-        model_index=row["target_model_index"],
-        is_origin=row["target_is_origin"],
-    )
-    return f"On {label}: {said}"
+    header = entry.target.type.replace("_", " ").capitalize()
+    return f"On {_label(context, header, entry.target)}: {said}"
 
 
 # -- names and marks ------------------------------------------------------------------------------
-
-
-def _relate(naming: Naming) -> Relation:
-    match naming.kind:
-        case "about":
-            return About(naming.sources[0])
-        case "from":
-            return From(naming.sources)
-        case "reducing":
-            return Reducing(naming.sources[0])
-        case "plain":
-            return Plain()
 
 
 def _flag(context: JobContext, payload: PlanPayload | ExecutePayload) -> tuple[str, ...]:

@@ -9,12 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 from uuid import UUID
 
-import asyncpg
-
-from dialectic.core.documents.file_locations import ResourceKind, StageFolder
+from dialectic.core.documents.file_paths import ResourceKind, StageFolder
 from dialectic.core.documents.stitching import Chunk
 from dialectic.core.job import (
     AnyPayload,
@@ -29,7 +26,8 @@ from dialectic.core.process.check import build_process
 from dialectic.core.process.definition import Process, Stage
 from dialectic.core.slug import short_id
 from dialectic.db.pool import Connection
-from dialectic.db.tables import chunks
+from dialectic.db.queries import build_row, list_rows
+from dialectic.db.tables import contributions
 from dialectic.db.tables.records import SQL, Owner
 from dialectic.engine import Engine
 from dialectic.errors import NotFound
@@ -39,19 +37,40 @@ from dialectic.pipeline.strategies import Document
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """A document that a turn reads, with the ids of its first version and of this version."""
+class Text(Document):
+    """A document that a turn reads; `id` is that of its first version."""
 
-    id: UUID
     version_id: UUID
-    source_group: UUID | None
-    type: str
-    stage_slug: str
-    model_index: int
-    rank: int
-    origin: int
-    is_origin: bool
     path: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """What a person said about a stage, or about one document of it (the target)."""
+
+    stage: str
+    iteration: int
+    content: str
+    rating: int | None
+    target: Target | None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The document that a person's feedback is about."""
+
+    type: str
+    origin: int
+    model_index: int
+    is_origin: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GivenText:
+    """A text that a person gave to the project, and the type of resource it is."""
+
+    type: str
     content: str
 
 
@@ -81,8 +100,8 @@ class JobContext:
     max_retries: int
     # Stages of this iteration that have a seed prompt.
     seeded: frozenset[str]
-    feedback: tuple[dict[str, Any], ...]
-    context: tuple[dict[str, Any], ...]
+    feedback: tuple[Feedback, ...]
+    context: tuple[GivenText, ...]
     situation: Situation | None = None
     texts: Mapping[UUID, Text] = field(default_factory=dict)
     # The earlier turns of the document that the job writes.
@@ -113,7 +132,7 @@ async def load_job_context(engine: Engine, job: Job, payload: AnyPayload) -> Job
         is_turn = isinstance(payload, ExecutePayload | MergePayload)
         is_turn = is_turn or not context.process.load_stage(job.stage_slug).steps
         if is_turn and job.attempt > 1:  # a first attempt has no saved turns
-            said = await chunks.read_chunks(connection, derive_contribution_id(job.id))
+            said = await contributions.read_chunks(connection, derive_contribution_id(job.id))
             if said:
                 return replace(context, chunks=said)
         if isinstance(payload, PlanPayload):
@@ -153,30 +172,12 @@ async def load_session_context(
     if row is None:
         raise NotFound(f"Session {session_id} does not exist.")
     process = await load_pinned(engine, connection, row["process_template_id"])
-    return JobContext(
-        session_id=session_id,
-        iteration=iteration,
-        project_id=row["project_id"],
-        project_slug=row["project_slug"],
-        project_name=row["project_name"],
-        is_first=row["is_first"],
-        user_id=row["user_id"],
-        wallet_id=row["wallet_id"],
-        request=row["request"],
-        domain=row["domain"],
-        models=tuple(row["model_names"]),
-        model_ids=tuple(row["selected_model_ids"]),
-        lead_model_index=row["lead_model_index"],
-        process=process,
-        outline=build_outline(process, models=len(row["model_names"])),
-        is_autopilot=row["is_autopilot"],
-        continues=row["continue_until_complete"],
-        max_output_tokens=row["max_output_tokens"],
-        max_retries=row["max_retries"],
-        seeded=frozenset(row["seeded"]),
-        feedback=tuple(row["feedback"]),
-        context=tuple(row["context"]),
-    )
+    shared = {
+        "iteration": iteration,
+        "process": process,
+        "outline": build_outline(process, models=len(row["models"])),
+    }
+    return build_row(JobContext, {**row, **shared})
 
 
 async def load_pinned(engine: Engine, connection: Connection, process_id: UUID) -> Process:
@@ -201,22 +202,9 @@ async def read_situation(connection: Connection, context: JobContext) -> Situati
     """Read the documents and plan jobs of an iteration, in one snapshot."""
     row = await connection.fetchrow(SQL["read_situation"], context.session_id, context.iteration)
     assert row is not None, "the query returns one row of lists"
-    progress = [Progress(**each) for each in row["progress"]]
-    documents = [
-        Document(
-            id=UUID(each["id"]),
-            type=each["type"],
-            model_index=each["model_index"],
-            rank=each["rank"],
-            source_group=UUID(each["source_group"]) if each["source_group"] else None,
-            origin=each["origin"],
-        )
-        for each in row["documents"]
-    ]
-    stages = [each["stage"] for each in row["documents"]]
+    progress = [build_row(Progress, each) for each in row["progress"]]
     return Situation(
-        documents=documents,
-        made_in={d.id: stage for d, stage in zip(documents, stages, strict=True)},
+        documents=[build_row(Document, each) for each in row["documents"]],
         progress=[*progress, *_list_imported(context, progress, row["over"])],
         models=context.models,
         outline=context.outline,
@@ -246,9 +234,8 @@ async def read_texts(
     """Read the newest text of each of these documents."""
     if not ids:
         return context
-    rows = await connection.fetch(SQL["read_documents"], context.session_id, list(ids))
-    texts = {row["id"]: _build_text(row) for row in rows}
-    _require(context, ids, texts)
+    found = await list_rows(connection, Text, SQL["read_documents"], context.session_id, list(ids))
+    _require(context, ids, texts := {text.id: text for text in found})
     return replace(context, texts=texts)
 
 
@@ -263,22 +250,6 @@ async def read_versions(
     connection: Connection, session_id: UUID, ids: Collection[UUID]
 ) -> list[Text]:
     """Read exactly these versions of documents, in this order; missing ones are left out."""
-    rows = await connection.fetch(SQL["read_versions"], session_id, list(ids))
-    texts = {row["version_id"]: _build_text(row) for row in rows}
+    found = await list_rows(connection, Text, SQL["read_versions"], session_id, list(ids))
+    texts = {text.version_id: text for text in found}
     return [texts[wanted] for wanted in ids if wanted in texts]
-
-
-def _build_text(row: asyncpg.Record) -> Text:
-    return Text(
-        id=row["id"],
-        version_id=row["version_id"],
-        source_group=row["source_group"],
-        type=row["contribution_type"],
-        stage_slug=row["stage"],
-        model_index=row["model_index"],
-        rank=row["rank"],
-        origin=row["origin"],
-        is_origin=row["source_group"] is None,
-        path=row["storage_path"],
-        content=row["content"],
-    )

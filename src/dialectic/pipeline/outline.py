@@ -144,7 +144,7 @@ def _play(stage: Stage, part: Stage | Step, made: Mapping[Kind, _Played], models
         for number, child in enumerate(children, start=1):
             document_id = uuid5(_PLACEHOLDERS, f"{stage.slug}:{output_type}:{model_index}:{number}")
             origin = origins[child.sources[0]] if child.source_group else model_index
-            place = (output_type, model_index, number, child.source_group, origin)
+            place = (stage.slug, output_type, model_index, number, child.source_group, origin)
             documents[Document(document_id, *place)] = child.sources
         ranks.append(tuple(child.rank for child in children))
         if len(documents) > STEP_CALLS_MAX:

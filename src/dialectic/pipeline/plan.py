@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from dialectic.core.documents.file_paths import fold_sources
-from dialectic.core.job import ExecutePayload, Input, Naming, PlanPayload, derive_child_job_id
+from dialectic.core.documents.file_paths import Relation, fold_sources
+from dialectic.core.job import ExecutePayload, Input, PlanPayload, derive_child_job_id
 from dialectic.core.process.definition import InputRule, Kind, Scope, Stage, Step, Strategy
 from dialectic.core.slug import short_id, slugify_name
 from dialectic.errors import PlanError
@@ -36,7 +36,6 @@ class Situation:
     """The documents and plan jobs of an iteration, as a plan job sees them."""
 
     documents: Sequence[Document]
-    made_in: Mapping[UUID, str]
     progress: Sequence[Progress]
     models: Sequence[str]
     outline: Outline
@@ -85,8 +84,7 @@ def _read(rule: InputRule, stage: Stage, model_index: int, situation: Situation)
     documents = tuple(
         document
         for document in situation.documents
-        if (situation.made_in[document.id], document.type) == kind
-        and document.model_index in makers
+        if document.kind == kind and document.model_index in makers
     )
     made = Counter(document.model_index for document in documents)
     done = _list_done(kind, stage, situation)
@@ -210,15 +208,15 @@ def _build_child(
     )
 
 
-def _build_naming(step: Step, child: Child, models: Sequence[str]) -> Naming:
+def _build_naming(step: Step, child: Child, models: Sequence[str]) -> Relation:
     slugs = [slugify_name(models[i - 1], fallback="model") for i in child.source_model_indexes]
     match step.granularity_strategy:
         case Strategy.PER_SOURCE_DOCUMENT:
-            return Naming(kind="about", sources=(slugs[0],))
+            return Relation("about", (slugs[0],))
         case Strategy.PAIRWISE_BY_ORIGIN:
-            return Naming(kind="from", sources=fold_sources(slugs))
+            return Relation("from", fold_sources(slugs))
         case Strategy.PER_SOURCE_GROUP | Strategy.PER_SOURCE_DOCUMENT_BY_LINEAGE:
             assert child.source_group is not None
-            return Naming(kind="reducing", sources=(short_id(child.source_group),))
+            return Relation("reducing", (short_id(child.source_group),))
         case Strategy.ALL_TO_ONE | Strategy.PER_MODEL:
-            return Naming(kind="plain")
+            return Relation()

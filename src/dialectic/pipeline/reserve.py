@@ -15,9 +15,8 @@ from decimal import Decimal
 from uuid import UUID
 
 from dialectic.core.job import Job
-from dialectic.core.models.messages import Reply, Request, UsageSource
+from dialectic.core.models.messages import Actual, Counted, Reply, Request, UsageSource, judge_usage
 from dialectic.core.models.model import ModelCard
-from dialectic.core.models.usage import Actual, Counted, judge_usage
 from dialectic.core.money.price import (
     USEFUL_OUTPUT_TOKENS,
     Funds,
@@ -55,6 +54,15 @@ class DirectCaller:
 
 
 @dataclass(frozen=True, slots=True)
+class Payment:
+    """How a call is paid: from which wallet, by which hold, and for what."""
+
+    wallet_id: UUID
+    key: str
+    purpose: Purpose = Purpose.CALL
+
+
+@dataclass(frozen=True, slots=True)
 class Reservation:
     """A reserved call: the request that may be sent, and the key of its hold."""
 
@@ -68,10 +76,7 @@ async def reserve(
     caller: Job | DirectCaller,
     card: ModelCard,
     request: Request,
-    *,
-    wallet_id: UUID,
-    key: str,
-    purpose: Purpose = Purpose.CALL,
+    payment: Payment,
 ) -> Reservation:
     """Reserve the most that a call can cost, or raise before anything is sent.
 
@@ -87,10 +92,10 @@ async def reserve(
         is_approved = isinstance(caller, Job) and caller.is_spend_approved
         return decide_cap(funds, card, request, counted, fraction=fraction, is_approved=is_approved)
 
-    build = functools.partial(build_hold, key, caller, card, wallet_id, counted, purpose=purpose)
+    build = functools.partial(build_hold, payment, caller, card, counted)
     possible = compute_possible_output(counted, card, request.max_output_tokens)
     cap = await _set_aside(engine, caller.tenant_id, build, possible, decide)
-    return Reservation(replace(request, max_output_tokens=cap), key, counted)
+    return Reservation(replace(request, max_output_tokens=cap), payment.key, counted)
 
 
 async def reserve_fixed(engine: Engine, tenant_id: UUID, new: NewHold) -> None:
@@ -114,13 +119,13 @@ async def _set_aside(
 
     If the funds are too low, `decide` returns a shorter length or raises.
     """
-    db, fraction = engine.db, Decimal(str(engine.settings.max_spend_fraction))
+    db, fraction = engine.db, engine.spend_fraction
     new = build(cap)
     try:
         # Usually the funds are sufficient, and one query is enough.
         if await holds.reserve_unasked(db, tenant_id, new, fraction) is not None:
             return cap
-        funds = await wallets.load_purse(
+        funds = await wallets.load_funds(
             db, tenant_id, new.wallet_id, new.session_id, is_play=new.is_play
         )
         cap = decide(funds, fraction)
@@ -151,22 +156,19 @@ def decide_cap(
 
 
 def build_hold(
-    key: str,
+    payment: Payment,
     caller: Job | DirectCaller,
     card: ModelCard,
-    wallet_id: UUID,
     counted_tokens: int,
     cap: int,
-    *,
-    purpose: Purpose = Purpose.CALL,
 ) -> NewHold:
     """Build the hold of one call."""
     rates = Rates.of(card)
     new = NewHold(
-        key=key,
-        wallet_id=wallet_id,
+        key=payment.key,
+        wallet_id=payment.wallet_id,
         is_play=is_play(card),
-        purpose=purpose,
+        purpose=payment.purpose,
         model_name=card.name,
         amount_credits=decide_hold(counted_tokens, cap, rates),
         rates=rates,
@@ -187,6 +189,14 @@ def build_hold(
 # -- before anything is called ---------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The maximum cost of shortening, in real money and in play money."""
+
+    credits: int = 0
+    play_credits: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
     """The whole cost of one prompt: shortening it, and the call."""
@@ -196,19 +206,7 @@ class Outlook:
     before_tokens: int
     counted_tokens: int
     output_cap: int
-    # The cost of shortening, in real and in play money.
-    extra_credits: int = 0
-    extra_play_credits: int = 0
-
-
-async def judge_ahead(engine: Engine, job: Job, outlook: Outlook, *, wallet_id: UUID) -> None:
-    """Check that the wallet can pay for shortening and the call; raise before any call."""
-    fraction = Decimal(str(engine.settings.max_spend_fraction))
-    for kind in (False, True):
-        funds = await wallets.load_purse(
-            engine.db, job.tenant_id, wallet_id, job.session_id, is_play=kind
-        )
-        judge_outlook(outlook, funds, fraction, is_approved=job.is_spend_approved)
+    extra: Cost
 
 
 def judge_outlook(
@@ -216,7 +214,7 @@ def judge_outlook(
 ) -> None:
     """Check the total cost of a prompt in one kind of money."""
     card = outlook.card
-    extra = outlook.extra_play_credits if funds.is_play else outlook.extra_credits
+    extra = outlook.extra.play_credits if funds.is_play else outlook.extra.credits
     needed, what = extra, "Shortening a prompt"
     if funds.is_play is is_play(card):
         rates, counted = Rates.of(card), outlook.counted_tokens
@@ -298,8 +296,8 @@ async def is_funded_now(
     """
     if not isinstance(error, FundsError) or error.needed_credits is None:
         return False
-    funds = await wallets.watch_purse(connection, job.session_id, is_play=error.is_play)
-    return is_enough_now(error, funds, Decimal(str(engine.settings.max_spend_fraction)))
+    funds = await wallets.watch_funds(connection, job.session_id, is_play=error.is_play)
+    return is_enough_now(error, funds, engine.spend_fraction)
 
 
 async def resolve_open(

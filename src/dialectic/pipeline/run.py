@@ -47,12 +47,12 @@ from dialectic.pipeline.call import call
 from dialectic.pipeline.fit.combine import gather_merge, plan_level
 from dialectic.pipeline.fit.compress import Fitted, compress, decide_again
 from dialectic.pipeline.fit.ladder import choose_compressor, make_room
-from dialectic.pipeline.fit.shortener import Needed, Turn
+from dialectic.pipeline.fit.turn import Needed, Turn
 from dialectic.pipeline.gather import Material, gather
 from dialectic.pipeline.interpret import WINDOW_FULL, Limits, close, interpret
 from dialectic.pipeline.load import JobContext, load_job_context
 from dialectic.pipeline.plan import decide_plan, list_missing
-from dialectic.pipeline.reserve import release, reserve
+from dialectic.pipeline.reserve import Payment, release
 from dialectic.pipeline.save import (
     Paid,
     save_combined,
@@ -142,14 +142,8 @@ async def ask(turn: Turn) -> Paid:
 
     async def send(fitted: Fitted, again: int) -> Paid:
         key = derive_hold_key(job.id, attempt=job.attempt, turn=len(material.chunks), again=again)
-        request, wallet_id = fitted.request, turn.wallet_id
-        held, answer = await call(
-            engine,
-            job,
-            card,
-            request,
-            lambda: reserve(engine, job, card, request, wallet_id=wallet_id, key=key),
-        )
+        payment = Payment(turn.wallet_id, key)
+        held, answer = await call(engine, job, card, fitted.request, payment)
         return Paid(card, held, answer, fitted.manifest)
 
     try:

@@ -11,24 +11,26 @@ earlier by any worker that publishes pending files.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from uuid import UUID
 
-from dialectic.core.documents.manifest import Manifest
+from dialectic.contract.events import ContributionContinued, SavedChunk
+from dialectic.core.documents.prompts import Manifest
 from dialectic.core.job import ENDED, Job, JobStatus, MergePayload
 from dialectic.core.models.model import ModelCard
 from dialectic.core.process.definition import Stage
 from dialectic.db.pool import Connection
-from dialectic.db.tables import chunks, jobs, records
+from dialectic.db.tables import contributions, files, jobs, records
 from dialectic.engine import Engine
 from dialectic.pipeline.assemble import build_seed_prompt
 from dialectic.pipeline.call import Answer
-from dialectic.pipeline.fit.combine import Level
-from dialectic.pipeline.fit.shortener import Needed
+from dialectic.pipeline.fit.combine import Level, PlannedMerge
+from dialectic.pipeline.fit.turn import Needed
 from dialectic.pipeline.gather import Material
 from dialectic.pipeline.interpret import Continue, Finish
 from dialectic.pipeline.load import JobContext
-from dialectic.pipeline.plan import Decision
+from dialectic.pipeline.plan import Decision, PlannedChild
 from dialectic.pipeline.reserve import Reservation, release, settle
 from dialectic.pipeline.write import Written, write
 from dialectic.publishing.publish import publish_files, publish_waiting
@@ -60,8 +62,7 @@ async def save_turn(
     answer, manifest = (None, None) if paid is None else (paid.answer, paid.manifest)
     written = write(job, material, answer, outcome, manifest)
 
-    async def work(connection: Connection) -> None:
-        await jobs.hold_lease(connection, job)
+    async def store(connection: Connection) -> None:
         if written.contribution is not None:
             await _end_document(connection, job, material, written)
         else:
@@ -71,10 +72,8 @@ async def save_turn(
             await settle(connection, paid.card, paid.held, reply, written.stored_id)
         else:
             await release(connection, job)
-        engine.failpoints.reach("before_commit")
 
-    await engine.db.transact(job.tenant_id, work)
-    engine.failpoints.reach("after_commit")
+    await _commit(engine, job, store)
     if isinstance(outcome, Continue):
         return  # the job may already be claimed again: do not delay its next turn
     files = [*written.files, *(resource.as_file() for resource in written.resources)]
@@ -83,15 +82,27 @@ async def save_turn(
         await publish_waiting(engine, job.tenant_id, earlier)
 
 
+async def _commit(engine: Engine, job: Job, store: Callable[[Connection], Awaitable[None]]) -> None:
+    """Store what an attempt made in one commit, if it still holds the job."""
+
+    async def work(connection: Connection) -> None:
+        await jobs.hold_lease(connection, job)
+        await store(connection)
+        engine.failpoints.reach("before_commit")
+
+    await engine.db.transact(job.tenant_id, work)
+    engine.failpoints.reach("after_commit")
+
+
 async def _end_document(
     connection: Connection, job: Job, material: Material, written: Written
 ) -> None:
     contribution = written.contribution
     assert contribution is not None, "the last turn saves the document"
     owner, files = material.owner, written.files
-    await records.insert_contribution(connection, job, owner.project_id, contribution, files)
+    await contributions.insert_contribution(connection, job, owner.project_id, contribution, files)
     if written.chunk is not None:
-        await chunks.insert_chunk(connection, job, written.chunk)
+        await contributions.insert_chunk(connection, job, written.chunk)
     await records.put_resources(connection, job.tenant_id, owner, written.resources)
     results = {
         "contribution_id": str(contribution.id),
@@ -112,31 +123,29 @@ async def _go_on(connection: Connection, job: Job, material: Material, written: 
     new = written.chunk
     assert new is not None, "a cut-off turn saves a chunk"
     project_id = material.owner.project_id
-    await records.insert_files(connection, job.tenant_id, project_id, written.files)
-    await chunks.insert_chunk(connection, job, new)
+    await files.insert_files(connection, job.tenant_id, project_id, written.files)
+    await contributions.insert_chunk(connection, job, new)
     await jobs.go_on(connection, job)
-    event = {
-        "sessionId": str(job.session_id),
-        "projectId": str(project_id),
-        "stageSlug": job.stage_slug,
-        "iterationNumber": job.iteration_number,
-        "job_id": str(job.id),
-        "modelId": str(material.payload.model_id),
-        "continuationNumber": new.said.turn + 1,
-        "chunk": {
-            "id": str(new.id),
-            "root_contribution_id": str(new.contribution_id),
-            "turn_index": new.said.turn,
-            "model_name": new.model_name,
-            "storage_path": new.file.path,
-            "size_bytes": len(new.file.data),
-            "tokens_used_input": new.said.usage.input_tokens,
-            "tokens_used_output": new.said.usage.output_tokens,
-        },
-    }
-    await records.record_event(
-        connection, job.session_id, "contribution_generation_continued", event
+    event = ContributionContinued(
+        session_id=job.session_id,
+        project_id=project_id,
+        stage_slug=job.stage_slug,
+        iteration_number=job.iteration_number,
+        job_id=job.id,
+        model_id=material.payload.model_id,
+        continuation_number=new.said.turn + 1,
+        chunk=SavedChunk(
+            id=new.id,
+            root_contribution_id=new.contribution_id,
+            turn_index=new.said.turn,
+            model_name=new.model_name,
+            storage_path=new.file.path,
+            size_bytes=len(new.file.data),
+            tokens_used_input=new.said.usage.input_tokens,
+            tokens_used_output=new.said.usage.output_tokens,
+        ),
     )
+    await records.record_event(connection, event)
 
 
 # -- plans ----------------------------------------------------------------------------------------
@@ -162,16 +171,12 @@ async def save_plan(engine: Engine, job: Job, stage: Stage, decision: Decision) 
             raise _EndsStep
         # Keep an existing child even if it was planned from fewer inputs: a file has one author.
         new = [
-            jobs.NewJob(
-                id=child.id,
-                session_id=job.session_id,
+            _build_job(
+                job,
+                child,
                 parent_job_id=job.id,
-                target_contribution_id=child.payload.target_contribution_id,
-                stage_slug=job.stage_slug,
-                iteration_number=job.iteration_number,
-                payload=child.payload,
-                max_retries=job.max_retries,
                 step_number=child.step_number,
+                target_contribution_id=child.payload.target_contribution_id,
             )
             for child in decision.children
             if (child.step_number, child.payload.rank) not in existing
@@ -185,6 +190,28 @@ async def save_plan(engine: Engine, job: Job, stage: Stage, decision: Decision) 
     except _EndsStep:
         await engine.db.transact(job.tenant_id, functools.partial(work, is_alone=False))
     engine.failpoints.reach("after_commit")
+
+
+def _build_job(
+    job: Job,
+    planned: PlannedChild | PlannedMerge | Needed,
+    *,
+    parent_job_id: UUID | None = None,
+    step_number: int = 0,
+    target_contribution_id: UUID | None = None,
+) -> jobs.NewJob:
+    """Build a new job that a job needs, in the same stage."""
+    return jobs.NewJob(
+        id=planned.id,
+        session_id=job.session_id,
+        parent_job_id=parent_job_id,
+        target_contribution_id=target_contribution_id,
+        stage_slug=job.stage_slug,
+        iteration_number=job.iteration_number,
+        payload=planned.payload,
+        max_retries=job.max_retries,
+        step_number=step_number,
+    )
 
 
 class _EndsStep(Exception):
@@ -210,64 +237,30 @@ def _ends_step(job: Job, decision: Decision, existing: Mapping[tuple[int, int], 
 
 async def save_need(engine: Engine, job: Job, needed: Needed) -> None:
     """Let a job wait for a combine job; create that job unless it exists."""
-    combine = jobs.NewJob(
-        id=needed.id,
-        session_id=job.session_id,
-        stage_slug=job.stage_slug,
-        iteration_number=job.iteration_number,
-        payload=needed.payload,
-        max_retries=job.max_retries,
-    )
-
-    async def work(connection: Connection) -> None:
-        await jobs.hold_lease(connection, job)
-        await jobs.wait_for(
-            connection, job, combine, reason="waiting for its inputs to be combined"
-        )
-        engine.failpoints.reach("before_commit")
-
-    await engine.db.transact(job.tenant_id, work)
-    engine.failpoints.reach("after_commit")
+    combine = _build_job(job, needed)  # without a parent: other jobs may wait for it too
+    reason = "waiting for its inputs to be combined"
+    await _commit(engine, job, lambda c: jobs.wait_for(c, job, combine, reason=reason))
 
 
 async def save_level(engine: Engine, job: Job, level: Level) -> None:
     """Save the merge jobs of a level and let their combine job wait for them."""
     new = [
-        jobs.NewJob(
-            id=merge.id,
-            session_id=job.session_id,
-            parent_job_id=job.id,
-            stage_slug=job.stage_slug,
-            iteration_number=job.iteration_number,
-            payload=merge.payload,
-            max_retries=job.max_retries,
-            step_number=level.number,
-        )
+        _build_job(job, merge, parent_job_id=job.id, step_number=level.number)
         for merge in level.merges
     ]
 
-    async def work(connection: Connection) -> None:
-        await jobs.hold_lease(connection, job)
+    async def store(connection: Connection) -> None:
         await jobs.insert_jobs(connection, job.tenant_id, new)
         # The number of levels depends on the lengths of the merged texts: plan after each level.
         await jobs.wait(connection, job, jobs.Wait(total_steps=level.number + 1))
-        engine.failpoints.reach("before_commit")
 
-    await engine.db.transact(job.tenant_id, work)
-    engine.failpoints.reach("after_commit")
+    await _commit(engine, job, store)
 
 
 async def save_combined(engine: Engine, job: Job, level: Level) -> None:
     """Save the result of a combine job and wake the jobs that wait for it."""
     results = {"documents": [str(made) for made in level.documents]}
-
-    async def work(connection: Connection) -> None:
-        await jobs.hold_lease(connection, job)
-        await jobs.complete(connection, job, results=results, finished_units=0)
-        engine.failpoints.reach("before_commit")
-
-    await engine.db.transact(job.tenant_id, work)
-    engine.failpoints.reach("after_commit")
+    await _commit(engine, job, lambda c: jobs.complete(c, job, results=results, finished_units=0))
 
 
 async def save_wait(engine: Engine, job: Job, missing: tuple[str, ...]) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from dialectic.core.process.definition import Step, Strategy
+from dialectic.core.process.definition import Kind, Step, Strategy
 from dialectic.errors import PlanError
 
 
@@ -56,11 +56,21 @@ class Document:
     """
 
     id: UUID
+    stage_slug: str
     type: str
     model_index: int
     rank: int
     source_group: UUID | None
     origin: int
+
+    @property
+    def kind(self) -> Kind:
+        return (self.stage_slug, self.type)
+
+    @property
+    def is_origin(self) -> bool:
+        """Whether it is a thesis, which descends from no other document."""
+        return self.source_group is None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 from uuid import UUID
 
 from dialectic.core.documents.artifacts import extract_documents, list_sections, raise_headings
-from dialectic.core.documents.file_locations import (
+from dialectic.core.documents.file_paths import (
     ChunkFile,
     ContributionFile,
     ContributionName,
@@ -23,17 +23,18 @@ from dialectic.core.documents.file_locations import (
     StageFolder,
     WorkItem,
     WorkStatus,
+    build_path,
 )
-from dialectic.core.documents.file_paths import build_path
 from dialectic.core.documents.front_matter import render_document
-from dialectic.core.documents.manifest import Manifest
+from dialectic.core.documents.prompts import Manifest
 from dialectic.core.documents.stitching import Chunk, sum_usage
 from dialectic.core.job import ExecutePayload, Job, derive_chunk_id, derive_contribution_id
 from dialectic.core.models.messages import Request
 from dialectic.core.process.definition import ExpectedDocument
 from dialectic.core.slug import slugify_name
-from dialectic.db.tables.chunks import NewChunk
-from dialectic.db.tables.records import MARKDOWN, File, NewContribution, NewResource
+from dialectic.db.tables.contributions import NewChunk, NewContribution
+from dialectic.db.tables.files import MARKDOWN, File
+from dialectic.db.tables.records import NewResource
 from dialectic.pipeline.call import Answer
 from dialectic.pipeline.gather import Material
 from dialectic.pipeline.interpret import Continue, Finish
@@ -68,12 +69,11 @@ def write(
     manifest: Manifest | None = None,
 ) -> Written:
     """Build the output of a turn. Without an answer, the document is the earlier turns."""
-    name = replace(material.name, version=material.payload.edition)
     chunk, said, files = None, list(material.chunks), list[File]()
     if answer is not None:
         is_whole = isinstance(outcome, Finish) and not said
-        raw = build_raw(material, name, answer, turn=None if is_whole else len(said))
-        said.append(build_said(material, name, answer, raw.path, manifest, is_whole=is_whole))
+        raw = build_raw(material, answer, turn=None if is_whole else len(said))
+        said.append(build_said(material, answer, raw.path, manifest, is_whole=is_whole))
         files.append(raw)
         if not is_whole:
             chunk = build_chunk(job, material, said[-1])
@@ -89,15 +89,14 @@ def write(
         *(f"missing:{key}" for key in cut.missing),
     ]
     flags = tuple(dict.fromkeys(noted))
-    document = build_document(job, material, name, said, outcome, flags)
+    document = build_document(job, material, said, outcome, flags)
     contribution = build_contribution(job, material, document, said, outcome, flags)
-    resources = build_resources(job, material, name, contribution.id, cut.found)
+    resources = build_resources(job, material, contribution.id, cut.found)
     return Written(chunk, contribution, (document, *files), tuple(resources))
 
 
 def build_said(
     material: Material,
-    name: ContributionName,
     answer: Answer,
     raw_path: str,
     manifest: Manifest | None,
@@ -118,7 +117,7 @@ def build_said(
         request_id=reply.request_id,
         elapsed_ms=answer.elapsed_ms,
         flags=(*material.flags, *(f"cleaned: {note}" for note in answer.notes)),
-        path=build_path(ChunkFile(material.folder, name, turn)),
+        path=build_path(ChunkFile(material.folder, material.name, turn)),
         raw_path=raw_path,
         opening=None if turn or is_whole else material.words.as_opening(),
         manifest=None if manifest is None else manifest.as_json(),
@@ -167,7 +166,7 @@ def build_contribution(
         model_id=payload.model_id,
         model_name=payload.model_name,
         model_index=payload.model_index,
-        contribution_type=material.output_type,
+        contribution_type=payload.output_type,
         rank=material.rank,
         origin=material.origin,
         source_group=material.source_group,
@@ -210,7 +209,6 @@ def list_sources(material: Material) -> tuple[UUID, ...]:
 def build_document(
     job: Job,
     material: Material,
-    name: ContributionName,
     said: list[Chunk],
     outcome: Finish,
     flags: tuple[str, ...],
@@ -219,7 +217,7 @@ def build_document(
     about, usage = material.target_contribution_id, sum_usage(said)
     fields: dict[str, FieldValue] = {
         "contribution_id": str(derive_contribution_id(job.id)),
-        "type": material.output_type,
+        "type": material.payload.output_type,
         "stage": material.folder.stage,
         "iteration": job.iteration_number,
         "model": material.payload.model_name,
@@ -237,7 +235,7 @@ def build_document(
     }
     text = render_document(fields, outcome.text)
     kind = Intermediate if material.is_intermediate else ContributionFile
-    return File(build_path(kind(material.folder, name)), text.encode(), MARKDOWN)
+    return File(build_path(kind(material.folder, material.name)), text.encode(), MARKDOWN)
 
 
 def list_shortened(said: list[Chunk]) -> list[str]:
@@ -247,13 +245,11 @@ def list_shortened(said: list[Chunk]) -> list[str]:
     return list(dict.fromkeys(i["label"] for i in items if i["status"] == "compressed"))
 
 
-def build_raw(
-    material: Material, name: ContributionName, answer: Answer, *, turn: int | None
-) -> File:
+def build_raw(material: Material, answer: Answer, *, turn: int | None) -> File:
     """Build the record of a call: the request, and the provider's raw response."""
     record = {"request": _describe_request(answer.request), "response": answer.reply.raw}
     text = json.dumps(record, ensure_ascii=False, indent=2, sort_keys=True)
-    path = build_path(RawResponse(material.folder, name, turn))
+    path = build_path(RawResponse(material.folder, material.name, turn))
     # UTF-8 cannot encode a lone surrogate: keep it in the record as a JSON escape.
     return File(path, text.encode(errors="backslashreplace"), "application/json")
 
@@ -271,11 +267,7 @@ def _describe_request(request: Request) -> dict[str, object]:
 
 
 def build_resources(
-    job: Job,
-    material: Material,
-    name: ContributionName,
-    contribution_id: UUID,
-    found: dict[str, str],
+    job: Job, material: Material, contribution_id: UUID, found: dict[str, str]
 ) -> Iterator[NewResource]:
     """Build the documents extracted from an answer, and the lead model's files in Pending/."""
     filed = 0
@@ -286,7 +278,7 @@ def build_resources(
             expected,
             found[expected.key],
             folder=material.folder,
-            name=name,
+            name=material.name,
             session_id=job.session_id,
             contribution_id=contribution_id,
             model_name=material.payload.model_name,

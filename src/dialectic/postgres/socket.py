@@ -16,8 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dialectic.errors import EmbeddedServerError
-from dialectic.postgres.errors import ELSEWHERE
-from dialectic.postgres.paths import Place
+from dialectic.postgres.place import ELSEWHERE, Place
 from dialectic.postgres.programs import is_ours, read_line
 
 PORT = 5432  # only part of the socket's name: the server does not use TCP

@@ -1,6 +1,6 @@
-"""Processes on disk: those that come with the program and those a user writes. Reads files only.
+"""Load processes from disk: those that come with the program, and a user's own. Reads files only.
 
-Words that belong to no process, because every one needs them, stand beside the shipped ones.
+Texts that every process shares are in the same folder as the shipped processes.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
 
 from dialectic.core.process.check import build_process
 from dialectic.core.process.definition import SLUG, Process
+from dialectic.core.strict_json import Json
 from dialectic.errors import ConfigurationError, InvalidProcess, NotFound
 
 FILE_NAME = "process.toml"
@@ -22,7 +22,7 @@ FILE_NAME = "process.toml"
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A process that has a name: where it stands, and what it is or why it is none."""
+    """A process with a name: its folder, and the process itself or the error in it."""
 
     name: str
     folder: Path | None
@@ -32,8 +32,8 @@ class Listed:
 def load_process(name: str, *, own: Path | None = None) -> Process:
     """Load a process by its name, or by the path of its folder or of the file in it.
 
-    A name is looked for below the user's `own` folder first: what they wrote goes on to work
-    whatever is shipped later.
+    The user's `own` folder is searched first, so that a process with the same name that is shipped
+    later changes nothing.
     """
     if (found := _find_named(name, own)) is not None:
         return found
@@ -41,23 +41,26 @@ def load_process(name: str, *, own: Path | None = None) -> Process:
     folder = path.parent if path.name == FILE_NAME else path
     if _holds_process(folder):
         return _load_folder(folder, place=str(folder))
-    raise NotFound(
-        f"There is no process {name!r}. {_describe_names(own)}"
-        f"For one that has no name, give the folder that holds its {FILE_NAME}.",
-        reason="no_process",
-        subject=name,
-    )
+    advice = f"For a process without a name, give the folder that holds its {FILE_NAME}."
+    raise _build_not_found(name, own, advice)
 
 
 def load_named(name: str, *, own: Path) -> Process:
-    """Load a process by its name alone: whoever asks from elsewhere names no folder here."""
+    """Load a process by its name only: a remote caller must not name folders of this machine."""
     if (found := _find_named(name, own)) is not None:
         return found
-    raise NotFound(
-        f"There is no process {name!r}. {_describe_names(own)}".rstrip(),
-        reason="no_process",
-        subject=name,
+    raise _build_not_found(name, own)
+
+
+def _build_not_found(name: str, own: Path | None, advice: str = "") -> NotFound:
+    mine = _list_names(own) if own is not None else []
+    sentences = (
+        f"Process {name!r} does not exist.",
+        f"Shipped: {', '.join(_list_names(_shipped()))}.",
+        f"Your own: {', '.join(mine)}." if mine else "",
+        advice,
     )
+    return NotFound(" ".join(filter(None, sentences)), reason="no_process", subject=name)
 
 
 def _find_named(name: str, own: Path | None) -> Process | None:
@@ -70,7 +73,7 @@ def _find_named(name: str, own: Path | None) -> Process | None:
 
 
 def list_processes(own: Path) -> list[Listed]:
-    """List the processes that have a name, the user's own first; one that is broken says why."""
+    """List the processes with a name, the user's own first; an invalid one with its error."""
     listed: list[Listed] = []
     for name in _list_names(own):
         try:
@@ -83,7 +86,7 @@ def list_processes(own: Path) -> list[Listed]:
 
 
 def load_words(name: str) -> str:
-    """Load words that come with the program and that every process shares."""
+    """Load a text that comes with the program and that every process shares."""
     return _shipped().joinpath(f"{name}.md").read_text(encoding="utf-8")
 
 
@@ -94,7 +97,7 @@ def _shipped() -> Traversable:
 def _holds_process(folder: Traversable) -> bool:
     try:
         return folder.joinpath(FILE_NAME).is_file()
-    except OSError:  # a name too long to be one, or a folder closed to us
+    except OSError:  # the name is too long, or the folder is not readable
         return False
 
 
@@ -103,26 +106,20 @@ def _list_names(folder: Traversable) -> list[str]:
         entries = list(folder.iterdir()) if folder.is_dir() else []
     except OSError as error:
         raise ConfigurationError(
-            f"{folder} cannot be read: {error.strerror}. Put its permissions right.",
+            f"{folder} cannot be read: {error.strerror}. Correct its permissions.",
             reason="unreadable",
             subject=str(folder),
         ) from None
     return sorted(entry.name for entry in entries if _holds_process(entry))
 
 
-def _describe_names(own: Path | None) -> str:
-    mine = _list_names(own) if own is not None else []
-    yours = f"Your own are: {', '.join(mine)}. " if mine else ""
-    return f"Shipped are: {', '.join(_list_names(_shipped()))}. {yours}"
-
-
 def _load_own(folder: Path) -> Process:
-    """Load a process that is found by its folder's name, which must then be its name."""
+    """Load a process that is found by its folder's name; its own name must be the same."""
     process = _load_folder(folder, place=str(folder))
     if process.name != folder.name:
         raise InvalidProcess(
-            f"{folder / FILE_NAME}: `name` is {process.name!r}, but its folder is "
-            f"{folder.name!r}, and by that it is found. Let both be the same.",
+            f"{folder / FILE_NAME}: `name` is {process.name!r}, but the folder is called "
+            f"{folder.name!r}. Use the same name for both.",
             reason="other_name",
             subject=str(folder / FILE_NAME),
         )
@@ -145,7 +142,7 @@ def _load_folder(folder: Traversable, *, place: str) -> Process:
 
 
 def _list_entries(folder: Traversable, ending: str) -> list[Traversable]:
-    """List the files of a folder that end so, by name; a folder that is not there has none."""
+    """List the files with this ending, by name; a missing folder has none."""
     if not folder.is_dir():
         return []
     entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
@@ -156,19 +153,17 @@ def _read(file: Traversable, *, place: str) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise InvalidProcess(
-            f"{place} cannot be read: {error}.", reason="not_text", subject=place
-        ) from None
+        raise _build_unreadable(place, str(error), "not_text") from None
     except OSError as error:
-        raise InvalidProcess(
-            f"{place} cannot be read: {error.strerror}.", reason="unreadable", subject=place
-        ) from None
+        raise _build_unreadable(place, str(error.strerror), "unreadable") from None
 
 
-def _read_toml(file: Traversable, *, place: str) -> dict[str, Any]:
+def _read_toml(file: Traversable, *, place: str) -> Json:
     try:
         return tomllib.loads(_read(file, place=place))
     except tomllib.TOMLDecodeError as error:
-        raise InvalidProcess(
-            f"{place} cannot be read: {error}.", reason="not_toml", subject=place
-        ) from None
+        raise _build_unreadable(place, str(error), "not_toml") from None
+
+
+def _build_unreadable(place: str, why: str, reason: str) -> InvalidProcess:
+    return InvalidProcess(f"{place} cannot be read: {why}.", reason=reason, subject=place)

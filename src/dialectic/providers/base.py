@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
-from dialectic.core.models.endpoint import Endpoint
 from dialectic.core.models.messages import Reply, Request
 from dialectic.core.models.model import ModelCard
 
@@ -27,7 +26,7 @@ class ListedModel:
 class Vectors:
     """The vectors of some texts, in the order of the texts; the numbers are not validated yet."""
 
-    rows: list[Any]
+    rows: list[object]
     # Input tokens, if the provider reported them.
     tokens: int | None
 
@@ -46,18 +45,3 @@ class Provider(Protocol):
     """
 
     async def complete(self, card: ModelCard, request: Request, on_text: OnText) -> Reply: ...
-
-
-class RemoteProvider(Provider, Protocol):
-    """A provider behind an endpoint."""
-
-    endpoint: Endpoint
-
-    async def count_tokens(self, card: ModelCard, request: Request) -> int | None:
-        """Ask the provider for its own token count of a request; None if it does not offer one."""
-
-    async def list_models(self) -> list[ListedModel]:
-        """List the provider's models."""
-
-    async def close(self) -> None:
-        """Close the open connections."""

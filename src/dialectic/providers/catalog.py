@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import cycle, islice
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from dialectic.core.access import Secret
@@ -31,11 +31,11 @@ from dialectic.errors import (
     RemedyAction,
     UnknownModel,
 )
-from dialectic.providers.base import Provider, RemoteProvider
+from dialectic.providers.base import Provider
 from dialectic.settings import Settings
 
 if TYPE_CHECKING:
-    from dialectic.providers.exchange import Caps
+    from dialectic.providers.exchange import Caps, HttpProvider
 
 FILE = "catalogue.toml"
 
@@ -57,49 +57,37 @@ def load_shipped() -> Mapping[str, Shipped]:
     table = tomllib.loads((importlib.resources.files(__package__) / FILE).read_text("utf-8"))
     facts_of = table.pop("facts_of")
     assert isinstance(facts_of, date), f"{FILE} must give the date of its facts"
-    return {
-        endpoint: Shipped(
-            cards=tuple(
-                replace(card, facts_of=facts_of)
-                for card in parse_models(endpoint, part["models"], Place(FILE, (endpoint,)))
-            ),
-            default=f"{endpoint}/{part['default']}",
-            embeddings=tuple(
-                replace(card, facts_of=facts_of)
-                for card in parse_embeddings(
-                    endpoint, part.get("embeddings", {}), Place(FILE, (endpoint, "embeddings"))
-                )
-            ),
+    shipped: dict[str, Shipped] = {}
+    for name, part in table.items():
+        cards = parse_models(name, part["models"], Place(FILE, (name,)))
+        place = Place(FILE, (name, "embeddings"))
+        embeddings = parse_embeddings(name, part.get("embeddings", {}), place)
+        shipped[name] = Shipped(
+            cards=tuple(replace(card, facts_of=facts_of) for card in cards),
+            default=f"{name}/{part['default']}",
+            embeddings=tuple(replace(card, facts_of=facts_of) for card in embeddings),
         )
-        for endpoint, part in table.items()
-    }
+    return shipped
 
 
 def open_provider(
     endpoint: Endpoint, key: Secret | None, *, caps: Caps | None = None
-) -> RemoteProvider:
+) -> HttpProvider:
     """Open the provider behind an endpoint. Its first call connects; `close` disconnects."""
+    from dialectic.providers.anthropic import AnthropicProvider
     from dialectic.providers.exchange import Caps
+    from dialectic.providers.google import GoogleProvider
+    from dialectic.providers.openai import OpenAIProvider
 
+    adapters: dict[WireFormat, type[HttpProvider]] = {
+        WireFormat.OPENAI: OpenAIProvider,
+        WireFormat.ANTHROPIC: AnthropicProvider,
+        WireFormat.GOOGLE: GoogleProvider,
+    }
     _check_address(endpoint)
     # A key read from a file often ends in a line feed, which an HTTP header cannot hold.
     word = "" if key is None else key.reveal().strip()
-    key, caps = Secret(word) if word else None, caps or Caps()
-    match endpoint.kind:
-        case WireFormat.OPENAI:
-            from dialectic.providers.openai import OpenAIProvider
-
-            return OpenAIProvider(endpoint, key, caps)
-        case WireFormat.ANTHROPIC:
-            from dialectic.providers.anthropic import AnthropicProvider
-
-            return AnthropicProvider(endpoint, key, caps)
-        case WireFormat.GOOGLE:
-            from dialectic.providers.google import GoogleProvider
-
-            return GoogleProvider(endpoint, key, caps)
-        case unreachable:
-            assert_never(unreachable)
+    return adapters[endpoint.kind](endpoint, Secret(word) if word else None, caps or Caps())
 
 
 def _check_address(endpoint: Endpoint) -> None:
@@ -146,7 +134,7 @@ class Providers(Mapping[str, Provider]):
         self, local: Mapping[str, Provider], remote: Mapping[str, tuple[Endpoint, Secret | None]]
     ) -> None:
         self._local, self._remote = dict(local), dict(remote)
-        self._opened: dict[str, RemoteProvider] = {}
+        self._opened: dict[str, HttpProvider] = {}
 
     def __getitem__(self, name: str) -> Provider:
         return self.find_remote(name) or self._local[name]
@@ -160,7 +148,7 @@ class Providers(Mapping[str, Provider]):
     def __len__(self) -> int:
         return len(self._local) + len(self._remote)
 
-    def find_remote(self, name: str) -> RemoteProvider | None:
+    def find_remote(self, name: str) -> HttpProvider | None:
         """Find the provider of an endpoint; None if it has none."""
         if name not in self._remote:
             return None
@@ -223,7 +211,7 @@ class Catalog:
         """Find the endpoint of a model; None for a model that needs none."""
         return self.endpoints.get(card.provider)
 
-    def find_remote(self, endpoint: str) -> RemoteProvider | None:
+    def find_remote(self, endpoint: str) -> HttpProvider | None:
         """Find the provider of a model; None if it needs no endpoint or the key is not set."""
         return (
             self.providers.find_remote(endpoint) if isinstance(self.providers, Providers) else None
@@ -296,7 +284,7 @@ def build_catalog(settings: Settings) -> Catalog:
 
     A model in config.toml replaces a shipped model of the same name.
     """
-    from dialectic.providers.offline import CARDS, OfflineProvider
+    from dialectic.providers.offline.provider import CARDS, OfflineProvider
 
     endpoints, shipped = settings.list_endpoints(), load_shipped().values()
     known = {card.name: (card, Origin.OFFLINE) for card in CARDS}

@@ -1,8 +1,11 @@
-"""Classify provider errors: tables of HTTP statuses and error codes. Pure; knows no wire format.
+"""Classify provider errors by status and code, and build their exceptions. Pure; knows no wire.
 
 A code more specific than its status wins (429 is a rate limit or an empty account). Otherwise the
 status decides. If the status says nothing, such as 200 with an error in the body, the general
 codes decide. Only codes mean a billing or key error, never a word found in a message.
+
+A message names the endpoint, the status, the vendor's own words (shortened, without the key), and
+what to do next.
 """
 
 from __future__ import annotations
@@ -10,13 +13,33 @@ from __future__ import annotations
 import enum
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import TypeVar
 
-from dialectic.core.strict_json import find_count, find_text
+from dialectic.core.access import Secret
+from dialectic.core.models.endpoint import Endpoint
+from dialectic.core.strict_json import JsonObject, find_count, find_text
+from dialectic.errors import (
+    ContextWindowError,
+    PartialResponse,
+    ProviderAuth,
+    ProviderError,
+    ProviderFiltered,
+    ProviderQuota,
+    ProviderRejected,
+    ProviderThrottled,
+    ProviderTransient,
+    StreamTruncated,
+)
+
+QUOTED_CHARS_MAX = 300
+RAW_CHARS_MAX = 4_000
+RECORD_DEPTH_MAX = 32
+
+T = TypeVar("T")
 
 
 class Kind(enum.Enum):
@@ -34,7 +57,6 @@ class Kind(enum.Enum):
 
 
 BY_STATUS: Mapping[int, Kind] = {
-    400: Kind.REJECTED,
     401: Kind.AUTH,
     402: Kind.QUOTA,
     403: Kind.AUTH,
@@ -43,11 +65,9 @@ BY_STATUS: Mapping[int, Kind] = {
     409: Kind.TRANSIENT,
     410: Kind.MODEL,
     413: Kind.CONTEXT,
-    422: Kind.REJECTED,
     425: Kind.TRANSIENT,
     429: Kind.THROTTLED,
     499: Kind.TRANSIENT,
-    529: Kind.TRANSIENT,
 }
 # Fallbacks for the other statuses, by their first digit.
 BY_HUNDRED: Mapping[int, Kind] = {3: Kind.REDIRECT, 4: Kind.REJECTED, 5: Kind.TRANSIENT}
@@ -56,46 +76,34 @@ BY_HUNDRED: Mapping[int, Kind] = {3: Kind.REDIRECT, 4: Kind.REJECTED, 5: Kind.TR
 DAY_QUOTA = "day_quota"
 _OF_A_DAY = re.compile(r"per_?day", re.IGNORECASE)
 
+
+def _list_by_code(codes: Mapping[Kind, str]) -> dict[str, Kind]:
+    return {code: kind for kind, words in codes.items() for code in words.split()}
+
+
 # Codes that override the status they come with.
-TELLING: Mapping[str, Kind] = {
-    DAY_QUOTA: Kind.QUOTA,
-    "insufficient_quota": Kind.QUOTA,
-    "enforced_spend_limit_reached": Kind.QUOTA,
-    "billing_hard_limit_reached": Kind.QUOTA,
-    "billing_not_active": Kind.QUOTA,
-    "billing_error": Kind.QUOTA,
-    "billing_disabled": Kind.QUOTA,
-    "invalid_api_key": Kind.AUTH,
-    "api_key_invalid": Kind.AUTH,
-    "model_not_found": Kind.MODEL,
-    "context_length_exceeded": Kind.CONTEXT,
-    "exceed_context_size_error": Kind.CONTEXT,
-    "content_filter": Kind.FILTERED,
-    "content_policy_violation": Kind.FILTERED,
-}
+TELLING: Mapping[str, Kind] = _list_by_code(
+    {
+        Kind.QUOTA: f"{DAY_QUOTA} insufficient_quota enforced_spend_limit_reached "
+        "billing_hard_limit_reached billing_not_active billing_error billing_disabled",
+        Kind.AUTH: "invalid_api_key api_key_invalid",
+        Kind.MODEL: "model_not_found",
+        Kind.CONTEXT: "context_length_exceeded exceed_context_size_error",
+        Kind.FILTERED: "content_filter content_policy_violation",
+    }
+)
 # Codes that decide where the status does not.
-GENERAL: Mapping[str, Kind] = {
-    "rate_limit_error": Kind.THROTTLED,
-    "rate_limit_exceeded": Kind.THROTTLED,
-    "resource_exhausted": Kind.THROTTLED,
-    "authentication_error": Kind.AUTH,
-    "permission_error": Kind.AUTH,
-    "permission_denied": Kind.AUTH,
-    "unauthenticated": Kind.AUTH,
-    "not_found_error": Kind.MODEL,
-    "not_found": Kind.MODEL,
-    "request_too_large": Kind.CONTEXT,
-    "invalid_request_error": Kind.REJECTED,
-    "invalid_argument": Kind.REJECTED,
-    "failed_precondition": Kind.REJECTED,
-    "overloaded_error": Kind.TRANSIENT,
-    "api_error": Kind.TRANSIENT,
-    "server_error": Kind.TRANSIENT,
-    "timeout_error": Kind.TRANSIENT,
-    "unavailable": Kind.TRANSIENT,
-    "internal": Kind.TRANSIENT,
-    "deadline_exceeded": Kind.TRANSIENT,
-}
+GENERAL: Mapping[str, Kind] = _list_by_code(
+    {
+        Kind.THROTTLED: "rate_limit_error rate_limit_exceeded resource_exhausted",
+        Kind.AUTH: "authentication_error permission_error permission_denied unauthenticated",
+        Kind.MODEL: "not_found_error not_found",
+        Kind.CONTEXT: "request_too_large",
+        Kind.REJECTED: "invalid_request_error invalid_argument failed_precondition",
+        Kind.TRANSIENT: "overloaded_error api_error server_error timeout_error unavailable "
+        "internal deadline_exceeded",
+    }
+)
 # Vendors without a code for “too long” start the message with these words.
 TOO_LONG: tuple[re.Pattern[str], ...] = tuple(
     re.compile(opening, re.IGNORECASE)
@@ -152,36 +160,37 @@ def _find_too_long(message: str) -> re.Match[str] | None:
     return next((found for opening in TOO_LONG if (found := opening.match(message))), None)
 
 
-def read_complaint(status: int, body: Any, headers: Mapping[str, str] | None = None) -> Complaint:
+def read_complaint(
+    status: int, body: object, headers: Mapping[str, str] | None = None
+) -> Complaint:
     """Parse a provider's error in any known form; a status of 200 says nothing about it."""
     error = read_error(body)
-    codes = tuple(code.lower() for code in _list_codes(error))
-    message = _read_message(error)
+    message = _find_first(find_text(error.get(key)) for key in ("message", "detail", "error")) or ""
     too_long = _find_too_long(message)
     figures = too_long.groupdict() if too_long else {}
     return Complaint(
         status=_find_status(error) or status if status < 300 else status,
-        codes=codes,
+        codes=tuple(code.lower() for code in _list_codes(error)),
         message=message,
-        retry_after_s=_first(find_retry_after_s(headers or {}), _find_retry_delay_s(error)),
-        had_tokens=_first(find_count(error.get("n_prompt_tokens")), _number(figures.get("had"))),
-        max_tokens=_first(find_count(error.get("n_ctx")), _number(figures.get("max"))),
+        retry_after_s=_find_first((find_retry_after_s(headers or {}), _find_retry_delay_s(error))),
+        had_tokens=_find_first(
+            (find_count(error.get("n_prompt_tokens")), _number(figures.get("had")))
+        ),
+        max_tokens=_find_first((find_count(error.get("n_ctx")), _number(figures.get("max")))),
     )
 
 
-def read_error(body: Any) -> dict[str, Any]:
+def read_error(body: object) -> JsonObject:
     """Find the error in a body: under `error`, at the top level, or in the first list entry."""
     if isinstance(body, list):
         body = body[0] if body else None
-    if not isinstance(body, dict):
-        return {"message": body} if isinstance(body, str) else {}
-    inner = body.get("error", body)
+    inner = body.get("error", body) if isinstance(body, dict) else body
     if isinstance(inner, dict):
         return inner
     return {"message": inner} if isinstance(inner, str) else {}
 
 
-def is_error(body: Any) -> bool:
+def is_error(body: object) -> bool:
     """Whether a body with a success status, or one stream event, reports an error."""
     if isinstance(body, list):
         return bool(body) and is_error(body[0])
@@ -190,38 +199,24 @@ def is_error(body: Any) -> bool:
     return bool(body.get("error")) or "error" in (body.get("object"), body.get("type"))
 
 
-def _list_codes(error: dict[str, Any]) -> Iterator[str]:
+def _list_codes(error: JsonObject) -> Iterator[str]:
     """List the codes of an error, the most specific first."""
     details = error.get("details")
-    for detail in details if isinstance(details, list) else [details]:
-        if isinstance(detail, dict):
-            # Anthropic calls the field `error_code`, Google `reason`.
-            yield from filter(
-                None, map(find_text, (detail.get("error_code"), detail.get("reason")))
-            )
-            if any(map(_OF_A_DAY.search, _list_quotas(detail))):
-                yield DAY_QUOTA
-    for key in ("code", "type", "status"):
-        if (code := find_text(error.get(key))) is not None:
-            yield code
+    for detail in _list_objects(details if isinstance(details, list) else [details]):
+        # Anthropic calls the field `error_code`, Google `reason`.
+        yield from filter(None, map(find_text, (detail.get("error_code"), detail.get("reason"))))
+        violations = _list_objects(detail.get("violations"))
+        quotas = (find_text(violation.get("quotaId")) or "" for violation in violations)
+        if any(map(_OF_A_DAY.search, quotas)):
+            yield DAY_QUOTA
+    yield from filter(None, (find_text(error.get(key)) for key in ("code", "type", "status")))
 
 
-def _list_quotas(detail: dict[str, Any]) -> Iterator[str]:
-    """List the quotas that Google reports as exhausted."""
-    violations = detail.get("violations")
-    for violation in violations if isinstance(violations, list) else ():
-        if isinstance(violation, dict) and (quota := find_text(violation.get("quotaId"))):
-            yield quota
+def _list_objects(value: object) -> list[JsonObject]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def _read_message(error: dict[str, Any]) -> str:
-    for key in ("message", "detail", "error"):
-        if (message := find_text(error.get(key))) is not None:
-            return message
-    return ""
-
-
-def _find_status(error: dict[str, Any]) -> int | None:
+def _find_status(error: JsonObject) -> int | None:
     for key in ("code", "status", "status_code"):
         value = error.get(key)
         number = _number(value) if isinstance(value, str) else find_count(value)
@@ -230,11 +225,10 @@ def _find_status(error: dict[str, Any]) -> int | None:
     return None
 
 
-def _find_retry_delay_s(error: dict[str, Any]) -> float | None:
+def _find_retry_delay_s(error: JsonObject) -> float | None:
     """Find the retry delay in Google's body, such as `34s`."""
-    details = error.get("details")
-    for detail in details if isinstance(details, list) else ():
-        if isinstance(detail, dict) and (delay := find_text(detail.get("retryDelay"))):
+    for detail in _list_objects(error.get("details")):
+        if delay := find_text(detail.get("retryDelay")):
             return _seconds(delay.removesuffix("s"))
     return None
 
@@ -273,5 +267,129 @@ def _number(text: str | None) -> int | None:
     return int(text) if text and re.fullmatch(r"\d{1,12}", text, re.ASCII) else None
 
 
-def _first(*values: Any) -> Any:
+def _find_first(values: Iterable[T | None]) -> T | None:
     return next((value for value in values if value is not None), None)
+
+
+# -- exceptions -----------------------------------------------------------------------------------
+
+_LEAVES: Mapping[Kind, tuple[type[ProviderError], str, str]] = {
+    Kind.TRANSIENT: (ProviderTransient, "is temporarily unavailable", ""),
+    Kind.THROTTLED: (ProviderThrottled, "rejects the request rate", ""),
+    Kind.QUOTA: (
+        ProviderQuota,
+        "has no credit or quota left for this account",
+        "Add credit to the account or raise its limit, then resume.",
+    ),
+    Kind.AUTH: (ProviderAuth, "rejects the API key", "{check_key}"),
+    Kind.MODEL: (
+        ProviderRejected,
+        "does not offer the model {model!r}",
+        "Choose a model that it lists, or check its base_url.",
+    ),
+    Kind.REJECTED: (ProviderRejected, "rejects the request", ""),
+    Kind.FILTERED: (ProviderFiltered, "refuses to answer this request", ""),
+    Kind.REDIRECT: (
+        ProviderRejected,
+        "redirects; redirects are not followed, to protect the API key",
+        "Set its base_url to the final address.",
+    ),
+}
+
+
+def build_refusal(
+    endpoint: Endpoint,
+    key: Secret | None,
+    model: str,
+    complaint: Complaint,
+    remains: PartialResponse,
+) -> ProviderError | ContextWindowError:
+    """Build the exception for a complaint."""
+    kind = classify(complaint)
+    said = _quote(complaint, key)
+    if kind is Kind.CONTEXT:
+        if not remains.partial_text:
+            return ContextWindowError(
+                _describe_overflow(endpoint, model, complaint, said),
+                had_tokens=complaint.had_tokens,
+                max_tokens=complaint.max_tokens,
+            )
+        # The window filled up during the response; keep the text that already arrived.
+        return StreamTruncated(
+            f"{endpoint.name} filled the window of {model!r} and stopped{said}", remains=remains
+        )
+    leaf, fault, advice = _LEAVES[kind]
+    words = {"model": model, "check_key": describe_key(endpoint, key)}
+    sentence = f"{endpoint.name} {fault.format(**words)}{said}"
+    return leaf(
+        f"{sentence} {advice.format(**words)}".rstrip(),
+        retry_after_s=complaint.retry_after_s,
+        remains=remains,
+    )
+
+
+def was_worked_on(status: int) -> bool:
+    """Whether a request answered with this status may still cost money."""
+    return status not in TURNED_AWAY
+
+
+def describe_key(endpoint: Endpoint, key: Secret | None) -> str:
+    """Say what to do about a missing or wrong key."""
+    if endpoint.api_key_env is None:
+        return f"Set api_key_env of {endpoint.name} to the variable that holds its key."
+    if key is None:
+        return f"Set {endpoint.api_key_env} to its key."
+    return f"Check the key in {endpoint.api_key_env} and its permissions."
+
+
+def redact(key: Secret | None, text: str) -> str:
+    """Remove the key from a provider's text."""
+    return text if key is None else key.redact(text)
+
+
+def clean_record(key: Secret | None, record: JsonObject) -> JsonObject:
+    """Make a provider's JSON object safe to store: no key, nothing that PostgreSQL rejects."""
+    return {_clean_text(key, name): _clean(key, item, 1) for name, item in record.items()}
+
+
+def _clean(key: Secret | None, value: object, depth: int) -> object:
+    if depth > RECORD_DEPTH_MAX:
+        return "…"
+    match value:
+        case str():
+            return _clean_text(key, value)
+        case list():
+            return [_clean(key, item, depth + 1) for item in value]
+        case dict():
+            return {
+                _clean_text(key, name): _clean(key, item, depth + 1) for name, item in value.items()
+            }
+        case _:
+            return value
+
+
+def _clean_text(key: Secret | None, text: str) -> str:
+    return redact(key, text).replace("\x00", "").encode("utf-8", "replace").decode()
+
+
+def shorten(key: Secret | None, text: str, chars_max: int) -> str:
+    """Make a provider's text safe for a message: one short line, no key, no control characters."""
+    # Remove the key first: cutting the text could otherwise leave half of the key in it.
+    shown = redact(key, text).encode("utf-8", "replace").decode()
+    line = "".join(c if c.isprintable() else " " for c in " ".join(shown.split()))
+    return line if len(line) <= chars_max else f"{line[:chars_max]}…"
+
+
+def _quote(complaint: Complaint, key: Secret | None) -> str:
+    status = f" (HTTP {complaint.status})" if complaint.status >= 300 else ""
+    message = shorten(key, complaint.message, QUOTED_CHARS_MAX)
+    if not message and complaint.codes:
+        message = shorten(key, ", ".join(complaint.codes), QUOTED_CHARS_MAX)
+    return f"{status}: “{message}”." if message else f"{status}."
+
+
+def _describe_overflow(endpoint: Endpoint, model: str, complaint: Complaint, said: str) -> str:
+    had, allowed = complaint.had_tokens, complaint.max_tokens
+    figures = f", {had} tokens of" if had is not None else ", of"
+    sizes = f"{figures} at most {allowed}," if allowed is not None else ""
+    return f"The request{sizes} is too long for {model!r} at {endpoint.name}{said}"

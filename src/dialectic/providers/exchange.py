@@ -1,7 +1,8 @@
 """One call from request to reply: statuses, stream events, endings and failures.
 
-Knows no vendor: a reader for each wire format interprets the events. Each call sends one request
-and returns one reply or raises one error, with whatever part of the response arrived.
+Knows no vendor: a subclass for each wire format builds the requests, and its reader interprets the
+events. Each call sends one request and returns one reply or raises one error, with whatever part
+of the response arrived.
 
 Also sends the free requests: listing models and counting tokens. They cost nothing, so their
 errors carry no partial response.
@@ -9,17 +10,25 @@ errors carry no partial response.
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import ClassVar, TypedDict, TypeVar
 
+from dialectic.core.access import Secret
 from dialectic.core.models.endpoint import Endpoint
 from dialectic.core.models.messages import Message, Reply, Request
 from dialectic.core.models.model import ModelCard
 from dialectic.core.sse import EVENT_BYTES_MAX, Event, EventParser, Numbering
-from dialectic.core.strict_json import MalformedJson, parse_json, require_list, require_object
+from dialectic.core.strict_json import (
+    JsonObject,
+    MalformedJson,
+    parse_json,
+    require_list,
+    require_object,
+)
 from dialectic.errors import (
     PartialResponse,
     ProviderError,
@@ -28,11 +37,14 @@ from dialectic.errors import (
     ProviderTransient,
     StreamTruncated,
 )
-from dialectic.providers.error_taxonomy import is_error, read_complaint
-from dialectic.providers.errors import (
+from dialectic.providers.base import ListedModel, OnText
+from dialectic.providers.error_taxonomy import (
     RAW_CHARS_MAX,
+    Complaint,
     build_refusal,
     clean_record,
+    is_error,
+    read_complaint,
     redact,
     was_worked_on,
 )
@@ -53,6 +65,12 @@ ERROR_BODY_BYTES_MAX = 64 << 10
 MALFORMED_RETRIES_MAX = 2
 TLS_RETRIES_MAX = 1
 LAST_WORD = "[DONE]"
+# Of the free requests.
+LOOKUP_S = 30.0
+PAGES_MAX = 100
+NOT_HERE = frozenset({404, 405, 501})
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,32 +82,42 @@ class Caps:
     stream_bytes: int = 128 << 20
 
 
-class Reader(Protocol):
+class Turn(TypedDict):
+    """One message as OpenAI and Anthropic write it."""
+
+    role: str
+    content: str
+
+
+class Reader(abc.ABC):
     """Interprets one wire format and fills its draft. Raises `MalformedJson`."""
 
-    draft: ResponseBuilder
-    # Whether the wire format's final event has arrived.
-    is_done: bool
+    def __init__(self, draft: ResponseBuilder) -> None:
+        self.draft = draft
+        # Whether the wire format's final event has arrived.
+        self.is_done = False
+        self._called_tool = False
 
-    def take(self, data: dict[str, Any]) -> None:
+    @abc.abstractmethod
+    def take(self, data: JsonObject) -> None:
         """Read one event of a stream."""
 
-    def take_whole(self, body: Any) -> None:
+    @abc.abstractmethod
+    def take_whole(self, body: object) -> None:
         """Read a response that came in one piece, and end the draft."""
 
 
 def build_sending(
-    endpoint: Endpoint, card: ModelCard, path: str, body: Mapping[str, Any]
+    endpoint: Endpoint, card: ModelCard, path: str, body: JsonObject
 ) -> OutgoingRequest:
     """Build the request for one answer of a model."""
     first_byte_s = endpoint.first_byte_s
     if card.is_reasoning:
         first_byte_s = max(first_byte_s, REASONING_FIRST_BYTE_S)
-    return OutgoingRequest(path, encode_body(card, body), first_byte_s, endpoint.timeout_s)
+    return OutgoingRequest(path, _encode_body(card, body), first_byte_s, endpoint.timeout_s)
 
 
-def encode_body(card: ModelCard, body: Mapping[str, Any]) -> bytes:
-    """Encode a body as JSON."""
+def _encode_body(card: ModelCard, body: JsonObject) -> bytes:
     try:
         text = json.dumps(body, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
@@ -108,101 +136,233 @@ def fold_system(card: ModelCard, request: Request) -> tuple[str, tuple[Message, 
     return "", (opening, *rest)
 
 
-async def converse(
-    line: HttpConnection, sending: OutgoingRequest, card: ModelCard, reader: Reader, caps: Caps
-) -> Reply:
-    """Carry out one call."""
-    draft, name = reader.draft, line.endpoint.name
-    try:
-        async with line.open(sending) as incoming:
-            draft.request_id = incoming.request_id
-            patience_s = _build_patience(line.endpoint, sending, card, reader)
-            await check_status(line, card.sent_name, incoming, patience_s)
-            await _read(line, card, incoming, reader, caps, patience_s)
-    except TransportFailure as broken:
-        # A response with a finish reason is complete, even if the connection failed afterwards.
+class HttpProvider(abc.ABC):
+    """A `Provider` behind an endpoint. Its first call connects."""
+
+    # What a wire format defines: its reader, constant headers, and where models are listed.
+    reader: ClassVar[type[Reader]]
+    headers: ClassVar[Mapping[str, str]] = {}
+    models_path: ClassVar[str]
+    models_key: ClassVar[str]
+
+    def __init__(self, endpoint: Endpoint, key: Secret | None, caps: Caps) -> None:
+        self.endpoint = endpoint
+        self._caps = caps
+        self._line = HttpConnection(endpoint, key, self.sign, self.headers)
+
+    @abc.abstractmethod
+    def sign(self, key: str) -> dict[str, str]:
+        """Build the headers that carry the key."""
+
+    @abc.abstractmethod
+    def build_call(self, card: ModelCard, request: Request) -> tuple[str, JsonObject]:
+        """Build the path and the body of a request for an answer."""
+
+    @abc.abstractmethod
+    def find_model(self, entry: JsonObject) -> ListedModel | None:
+        """Read an entry of the list of models; None if it is not a model that writes."""
+
+    def find_next_page(self, page: JsonObject) -> str | None:  # noqa: ARG002
+        """Find the query that loads the next page of models; None after the last page."""
+        return None
+
+    async def complete(self, card: ModelCard, request: Request, on_text: OnText) -> Reply:
+        sending = build_sending(self.endpoint, card, *self.build_call(card, request))
+        draft = ResponseBuilder(card, request, on_text, self._line.key)
+        return await self._converse(sending, card, self.reader(draft))
+
+    async def count_tokens(self, card: ModelCard, request: Request) -> int | None:  # noqa: ARG002
+        """Ask the provider for its own token count of a request; None if it does not offer one."""
+        return None
+
+    async def list_models(self) -> list[ListedModel]:
+        """List the provider's models."""
+        listed: list[ListedModel] = []
+        query: str | None = ""
+        for _ in range(PAGES_MAX):
+            sending = OutgoingRequest(f"{self.models_path}{query}", None, LOOKUP_S, LOOKUP_S)
+            page, query = await self._fetch(sending, "", self._read_page)
+            listed += page
+            if query is None:
+                break
+        return listed
+
+    def _read_page(self, page: JsonObject) -> tuple[list[ListedModel], str | None]:
+        entries = require_list(page.get(self.models_key), self.models_key)
+        models = [self.find_model(entry) for entry in entries if isinstance(entry, dict)]
+        return [model for model in models if model is not None], self.find_next_page(page)
+
+    async def close(self) -> None:
+        """Close the open connections."""
+        await self._line.close()
+
+    async def _count(
+        self, card: ModelCard, path: str, body: JsonObject, read: Callable[[JsonObject], int | None]
+    ) -> int | None:
+        """Ask for a count of tokens; None if the endpoint cannot count."""
+        sending = OutgoingRequest(path, _encode_body(card, body), LOOKUP_S, LOOKUP_S)
+        try:
+            return await self._fetch(sending, card.sent_name, read, absent=NOT_HERE)
+        except _Absent:
+            return None
+
+    async def _fetch(
+        self,
+        sending: OutgoingRequest,
+        model: str,
+        read: Callable[[JsonObject], T],
+        *,
+        is_paid: bool = False,
+        absent: frozenset[int] = frozenset(),
+    ) -> T:
+        """Send a request whose response is one object, and read it."""
+        remains = PartialResponse(was_sent=is_paid)
+        idle_s = self.endpoint.idle_s if is_paid else LOOKUP_S
+        try:
+            async with self._line.open(sending, lambda: idle_s) as incoming:
+                if incoming.status in absent:
+                    raise _Absent
+                if is_paid:
+                    remains = replace(remains, request_id=incoming.request_id)
+                await self._check_status(model, incoming)
+                await self._check_content_type(incoming, "application/json")
+                body = _parse_body(await incoming.read(self._caps.body_bytes))
+                if is_error(body):
+                    raise self._refuse(model, read_complaint(200, body), remains)
+                return read(require_object(body, "answer"))
+        except TransportFailure as broken:
+            raise self._build_break(broken, remains) from broken
+        except MalformedJson as garbled:
+            raise self._build_garble(garbled, remains) from garbled
+
+    async def _converse(self, sending: OutgoingRequest, card: ModelCard, reader: Reader) -> Reply:
+        """Carry out one call."""
+        draft = reader.draft
+        patience_s = _build_patience(self.endpoint, sending, card, reader)
+        try:
+            async with self._line.open(sending, patience_s) as incoming:
+                draft.request_id = incoming.request_id
+                await self._check_status(card.sent_name, incoming)
+                await self._read(card.sent_name, incoming, reader)
+        except TransportFailure as broken:
+            # A response with a finish reason is complete, even if the connection failed afterwards.
+            if not draft.has_ended:
+                raise self._build_break(broken, draft.build_remains()) from broken
+        except MalformedJson as garbled:
+            shown = {"garbled": garbled.shown} if garbled.shown else {}
+            raise self._build_garble(garbled, draft.build_remains(**shown)) from garbled
         if not draft.has_ended:
-            raise build_break(line.endpoint, broken, draft.build_remains()) from broken
-    except MalformedJson as garbled:
-        shown = {"garbled": garbled.shown} if garbled.shown else {}
-        raise build_garble(line.endpoint, garbled, draft.build_remains(**shown)) from garbled
-    if not draft.has_ended:
-        remains = draft.build_remains()
-        raise StreamTruncated(
-            f"The response of {name} broke off after {len(remains.partial_text)} characters: "
-            "it ended without a finish reason.",
-            remains=remains,
+            raise self._build_truncated("it ended without a finish reason", draft.build_remains())
+        return draft.build_reply()
+
+    async def _read(self, model: str, incoming: IncomingResponse, reader: Reader) -> None:
+        await self._check_content_type(incoming, "text/event-stream", "application/json")
+        if incoming.content_type == "application/json":
+            # Some servers ignore the request to stream.
+            body = _parse_body(await incoming.read(self._caps.body_bytes))
+            self._check_error(model, reader.draft, body, has_failed=is_error(body))
+            reader.take_whole(body)
+            return
+        parser, numbering = EventParser(bytes_max=self._caps.event_bytes), Numbering()
+        pieces = incoming.pieces(self._caps.stream_bytes)
+        async with contextlib.aclosing(pieces):
+            async for piece in pieces:
+                if reader.is_done:
+                    return
+                for event in parser.feed(piece):
+                    if not numbering.is_repeat(event):
+                        self._take(model, reader, event)
+        if (last := parser.finish()) is not None and _is_whole(last):
+            self._take(model, reader, last)
+
+    def _take(self, model: str, reader: Reader, event: Event) -> None:
+        text = event.data.strip()
+        if reader.is_done:
+            return
+        if text == LAST_WORD:
+            reader.is_done = True
+        elif text:
+            data = require_object(parse_json(text), "event")
+            has_failed = event.name == "error" or is_error(data)
+            self._check_error(model, reader.draft, data, has_failed=has_failed)
+            reader.take(data)
+
+    async def _check_status(self, model: str, incoming: IncomingResponse) -> None:
+        """Raise the error for a status other than success."""
+        if 200 <= incoming.status < 300:
+            return
+        text, raw = await self._read_start(incoming)
+        body: object = text if incoming.content_type == "text/plain" else None
+        with contextlib.suppress(MalformedJson):
+            body = parse_json(text)
+        was_sent = was_worked_on(incoming.status)
+        remains = PartialResponse(was_sent=was_sent, request_id=incoming.request_id, raw=raw)
+        complaint = read_complaint(incoming.status, body, incoming.headers)
+        raise self._refuse(model, complaint, remains)
+
+    async def _check_content_type(self, incoming: IncomingResponse, *expected: str) -> None:
+        """Raise if the response has an unexpected content type, such as a login page."""
+        if incoming.content_type in expected:
+            return
+        _, raw = await self._read_start(incoming)
+        raise ProviderMalformed(
+            f"The response of {self.endpoint.name} is not usable: its content type is "
+            f"{incoming.content_type or 'missing'!r}, not {' or '.join(expected)}. "
+            "Check its base_url and any proxy in between.",
+            retries_max=MALFORMED_RETRIES_MAX,
+            remains=PartialResponse(was_sent=True, request_id=incoming.request_id, raw=raw),
         )
-    return draft.build_reply()
 
+    async def _read_start(self, incoming: IncomingResponse) -> tuple[str, Mapping[str, object]]:
+        """Read the start of an unusable response, as a text and as a record for the audit."""
+        start = await incoming.read_start(ERROR_BODY_BYTES_MAX)
+        text = start.decode("utf-8", "replace")
+        raw = {
+            "status": incoming.status,
+            "content_type": incoming.content_type,
+            "body": redact(self._line.key, text)[:RAW_CHARS_MAX],
+        }
+        return text, clean_record(self._line.key, raw)
 
-async def check_status(
-    line: HttpConnection, model: str, incoming: IncomingResponse, patience_s: PatienceS
-) -> None:
-    """Raise the error for a status other than success."""
-    if 200 <= incoming.status < 300:
-        return
-    start = await incoming.read_start(patience_s, bytes_max=ERROR_BODY_BYTES_MAX)
-    text = start.decode("utf-8", "replace")
-    body: Any = text if incoming.content_type == "text/plain" else None
-    with contextlib.suppress(MalformedJson):
-        body = parse_json(text)
-    remains = PartialResponse(
-        was_sent=was_worked_on(incoming.status),
-        request_id=incoming.request_id,
-        raw=_build_raw(line, incoming, text),
-    )
-    complaint = read_complaint(incoming.status, body, incoming.headers)
-    raise build_refusal(line.endpoint, line.key, model, complaint, remains)
+    def _check_error(
+        self, model: str, draft: ResponseBuilder, body: object, *, has_failed: bool
+    ) -> None:
+        """Raise an error that came with a success status, or in the middle of a response."""
+        if has_failed:
+            complaint = read_complaint(200, body)
+            was_sent = draft.has_text or was_worked_on(complaint.status)
+            remains = replace(draft.build_remains(error=body), was_sent=was_sent)
+            raise self._refuse(model, complaint, remains)
 
+    def _refuse(self, model: str, complaint: Complaint, remains: PartialResponse) -> Exception:
+        return build_refusal(self.endpoint, self._line.key, model, complaint, remains)
 
-async def check_content_type(
-    line: HttpConnection, incoming: IncomingResponse, patience_s: PatienceS, *expected: str
-) -> None:
-    """Raise if the response has an unexpected content type, such as a login page."""
-    if incoming.content_type in expected:
-        return
-    start = await incoming.read_start(patience_s, bytes_max=ERROR_BODY_BYTES_MAX)
-    remains = PartialResponse(
-        was_sent=True,
-        request_id=incoming.request_id,
-        raw=_build_raw(line, incoming, start.decode("utf-8", "replace")),
-    )
-    raise ProviderMalformed(
-        f"The response of {line.endpoint.name} is not usable: its content type is "
-        f"{incoming.content_type or 'missing'!r}, not {' or '.join(expected)}. "
-        "Check its base_url and any proxy in between.",
-        retries_max=MALFORMED_RETRIES_MAX,
-        remains=remains,
-    )
+    def _build_break(self, broken: TransportFailure, remains: PartialResponse) -> ProviderError:
+        if broken.has_begun:
+            return self._build_truncated(broken.why, remains)
+        return ProviderTransient(
+            f"{self.endpoint.name} did not respond: {broken.why}.",
+            retries_max=TLS_RETRIES_MAX if broken.is_tls else None,
+            remains=PartialResponse(was_sent=broken.was_sent, request_id=remains.request_id),
+        )
 
-
-def build_break(
-    endpoint: Endpoint, broken: TransportFailure, remains: PartialResponse
-) -> ProviderError:
-    """Build the error for a broken connection."""
-    if broken.has_begun:
+    def _build_truncated(self, why: str, remains: PartialResponse) -> StreamTruncated:
         return StreamTruncated(
-            f"The response of {endpoint.name} broke off after {len(remains.partial_text)} "
-            f"characters: {broken.why}.",
+            f"The response of {self.endpoint.name} broke off after {len(remains.partial_text)} "
+            f"characters: {why}.",
             remains=remains,
         )
-    return ProviderTransient(
-        f"{endpoint.name} did not respond: {broken.why}.",
-        retries_max=TLS_RETRIES_MAX if broken.is_tls else None,
-        remains=PartialResponse(was_sent=broken.was_sent, request_id=remains.request_id),
-    )
+
+    def _build_garble(self, garbled: MalformedJson, remains: PartialResponse) -> ProviderMalformed:
+        return ProviderMalformed(
+            f"The response of {self.endpoint.name} is malformed: {garbled.why}.",
+            retries_max=MALFORMED_RETRIES_MAX,
+            remains=remains,
+        )
 
 
-def build_garble(
-    endpoint: Endpoint, garbled: MalformedJson, remains: PartialResponse
-) -> ProviderMalformed:
-    """Build the error for a malformed response."""
-    return ProviderMalformed(
-        f"The response of {endpoint.name} is malformed: {garbled.why}.",
-        retries_max=MALFORMED_RETRIES_MAX,
-        remains=remains,
-    )
+class _Absent(Exception):
+    """The endpoint does not offer this request."""
 
 
 def _build_patience(
@@ -221,136 +381,20 @@ def _build_patience(
     return patience_s
 
 
-async def _read(
-    line: HttpConnection,
-    card: ModelCard,
-    incoming: IncomingResponse,
-    reader: Reader,
-    caps: Caps,
-    patience_s: PatienceS,
-) -> None:
-    await check_content_type(line, incoming, patience_s, "text/event-stream", "application/json")
-    if incoming.content_type == "application/json":
-        # Some servers ignore the request to stream.
-        body = parse_body(await incoming.read(patience_s, bytes_max=caps.body_bytes))
-        _check_error(line, card, reader.draft, body, has_failed=is_error(body))
-        reader.take_whole(body)
-        return
-    parser, numbering = EventParser(bytes_max=caps.event_bytes), Numbering()
-    pieces = incoming.pieces(patience_s, bytes_max=caps.stream_bytes)
-    async with contextlib.aclosing(pieces):
-        async for piece in pieces:
-            if reader.is_done:
-                return
-            for event in parser.feed(piece):
-                if not numbering.is_repeat(event):
-                    _take(line, card, reader, event)
-    if (last := parser.finish()) is not None:
-        _take_last(line, card, reader, last)
-
-
-def parse_body(body: bytes) -> Any:
+def _parse_body(body: bytes) -> object:
     """Parse a response that came in one piece."""
-    return parse_json(body.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape"))
+    parsed: object = parse_json(
+        body.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
+    )
+    return parsed
 
 
-def _take(line: HttpConnection, card: ModelCard, reader: Reader, event: Event) -> None:
-    text = event.data.strip()
-    if reader.is_done:
-        return
-    if text == LAST_WORD:
-        reader.is_done = True
-    elif text:
-        data = require_object(parse_json(text), "event")
-        has_failed = event.name == "error" or is_error(data)
-        _check_error(line, card, reader.draft, data, has_failed=has_failed)
-        reader.take(data)
-
-
-def _take_last(line: HttpConnection, card: ModelCard, reader: Reader, event: Event) -> None:
-    """Read an event that may be truncated: if it does not parse, it was."""
+def _is_whole(event: Event) -> bool:
+    """Tell whether the last event is complete: if it does not parse, it was truncated."""
+    if event.data.strip() == LAST_WORD:
+        return True
     try:
         parse_json(event.data)
     except MalformedJson:
-        if event.data.strip() != LAST_WORD:
-            return
-    _take(line, card, reader, event)
-
-
-def _check_error(
-    line: HttpConnection, card: ModelCard, draft: ResponseBuilder, body: Any, *, has_failed: bool
-) -> None:
-    """Raise an error that came with a success status, or in the middle of a response."""
-    if has_failed:
-        complaint = read_complaint(200, body)
-        was_sent = draft.has_text or was_worked_on(complaint.status)
-        remains = replace(draft.build_remains(error=body), was_sent=was_sent)
-        raise build_refusal(line.endpoint, line.key, card.sent_name, complaint, remains)
-
-
-def _build_raw(line: HttpConnection, incoming: IncomingResponse, text: str) -> dict[str, Any]:
-    raw: dict[str, Any] = clean_record(
-        line.key,
-        {
-            "status": incoming.status,
-            "content_type": incoming.content_type,
-            "body": redact(line.key, text)[:RAW_CHARS_MAX],
-        },
-    )
-    return raw
-
-
-LOOKUP_S = 30.0
-PAGES_MAX = 100
-NOT_HERE = frozenset({404, 405, 501})
-
-
-async def load_page(
-    line: HttpConnection, path: str, name: str, caps: Caps
-) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Load one page of a list: the entries under a key, and the whole page."""
-    sending = OutgoingRequest(path, None, LOOKUP_S, LOOKUP_S)
-    with _telling(line):
-        answer = await _ask(line, sending, "", caps, frozenset())
-        assert answer is not None, "every other status has raised"
-        entries = require_list(answer.get(name), name)
-        return [entry for entry in entries if isinstance(entry, dict)], answer
-
-
-async def find_answer(
-    line: HttpConnection, path: str, body: bytes, model: str, caps: Caps
-) -> dict[str, Any] | None:
-    """Send a request that not every endpoint supports; None if this one does not."""
-    with _telling(line):
-        return await _ask(
-            line, OutgoingRequest(path, body, LOOKUP_S, LOOKUP_S), model, caps, NOT_HERE
-        )
-
-
-async def _ask(
-    line: HttpConnection, sending: OutgoingRequest, model: str, caps: Caps, absent: frozenset[int]
-) -> dict[str, Any] | None:
-    async with line.open(sending) as incoming:
-        if incoming.status in absent:
-            return None
-        await check_status(line, model, incoming, _patience_s)
-        await check_content_type(line, incoming, _patience_s, "application/json")
-        body = parse_body(await incoming.read(_patience_s, bytes_max=caps.body_bytes))
-    if is_error(body):
-        complaint = read_complaint(200, body)
-        raise build_refusal(line.endpoint, line.key, model, complaint, PartialResponse())
-    return require_object(body, "answer")
-
-
-@contextlib.contextmanager
-def _telling(line: HttpConnection) -> Iterator[None]:
-    try:
-        yield
-    except TransportFailure as broken:
-        raise build_break(line.endpoint, broken, PartialResponse()) from broken
-    except MalformedJson as garbled:
-        raise build_garble(line.endpoint, garbled, PartialResponse()) from garbled
-
-
-def _patience_s() -> float:
-    return LOOKUP_S
+        return False
+    return True

@@ -8,12 +8,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from dialectic.core.models.messages import FinishReason
-
-_STOP, _LENGTH, _TOOL = FinishReason.STOP, FinishReason.LENGTH, FinishReason.TOOL
-_FILTER, _ERROR = FinishReason.FILTER, FinishReason.ERROR
 
 
 class Vendor(enum.StrEnum):
@@ -34,152 +30,79 @@ class Vendor(enum.StrEnum):
     CHAT = "chat"
 
 
-_OPENAI_CHAT = {
-    "stop": _STOP,
-    "length": _LENGTH,
-    "tool_calls": _TOOL,
-    "function_call": _TOOL,
-    "content_filter": _FILTER,
-    # The model refused; the vendor sent `stop`.
-    "refusal": _FILTER,
-}
-_OPENAI_RESPONSES = {
-    "completed": _STOP,
-    # A status and, after the slash, its reason.
-    "incomplete/max_output_tokens": _LENGTH,
-    "incomplete/content_filter": _FILTER,
-    "refusal": _FILTER,
-    "function_call": _TOOL,
-    "failed": _ERROR,
-    "cancelled": _ERROR,
-    "queued": _ERROR,
-    "in_progress": _ERROR,
-}
-_ANTHROPIC = {
-    "end_turn": _STOP,
-    "stop_sequence": _STOP,
-    "max_tokens": _LENGTH,
-    "model_context_window_exceeded": _LENGTH,
-    # The server compacted the conversation and stopped; the response continues.
-    "compaction": _LENGTH,
-    "tool_use": _TOOL,
-    # A server-side tool paused; only requests with tools get this.
-    "pause_turn": _TOOL,
-    "refusal": _FILTER,
-}
-_GEMINI = {
-    "stop": _STOP,
-    "max_tokens": _LENGTH,
-    "safety": _FILTER,
-    "recitation": _FILTER,
-    "blocklist": _FILTER,
-    "prohibited_content": _FILTER,
-    "spii": _FILTER,
-    "image_safety": _FILTER,
-    "image_prohibited_content": _FILTER,
-    "image_recitation": _FILTER,
-    "model_armor": _FILTER,
-    "finish_reason_unspecified": _ERROR,
-    "language": _ERROR,
-    "other": _ERROR,
-    "malformed_function_call": _ERROR,
-    "unexpected_tool_call": _ERROR,
-    "too_many_tool_calls": _ERROR,
-    "no_image": _ERROR,
-    "image_other": _ERROR,
-    "malformed_response": _ERROR,
-}
-_BEDROCK = {
-    "end_turn": _STOP,
-    "stop_sequence": _STOP,
-    "max_tokens": _LENGTH,
-    "model_context_window_exceeded": _LENGTH,
-    "tool_use": _TOOL,
-    "guardrail_intervened": _FILTER,
-    "content_filtered": _FILTER,
-    "malformed_model_output": _ERROR,
-    "malformed_tool_use": _ERROR,
-}
-_MISTRAL = {
-    "stop": _STOP,
-    "length": _LENGTH,
-    "model_length": _LENGTH,
-    "tool_calls": _TOOL,
-    "error": _ERROR,
-}
-_OLLAMA = {
-    "stop": _STOP,
-    "length": _LENGTH,
-    # The connection to the model was closed.
-    "": _ERROR,
-    "load": _ERROR,
-    "unload": _ERROR,
-}
-_COHERE = {
-    "complete": _STOP,
-    "stop_sequence": _STOP,
-    "max_tokens": _LENGTH,
-    "tool_call": _TOOL,
-    "error_toxic": _FILTER,
-    "error": _ERROR,
-}
-_GROQ = {
-    "stop": _STOP,
-    "length": _LENGTH,
-    "tool_calls": _TOOL,
-    "function_call": _TOOL,
-    "content_filter": _FILTER,
-}
-_TGI = {
-    "stop": _STOP,
-    "eos_token": _STOP,
-    "stop_sequence": _STOP,
-    "length": _LENGTH,
-    "tool_calls": _TOOL,
-}
-_OPENROUTER = {
-    "stop": _STOP,
-    "length": _LENGTH,
-    "tool_calls": _TOOL,
-    "content_filter": _FILTER,
-    "error": _ERROR,
-}
-_ZHIPU = {
-    "stop": _STOP,
-    "length": _LENGTH,
-    "tool_calls": _TOOL,
-    "sensitive": _FILTER,
-    "network_error": _ERROR,
-}
-
-FINISH_REASONS: Mapping[Vendor, Mapping[str, FinishReason]] = MappingProxyType(
-    {
-        Vendor.OPENAI_CHAT: _OPENAI_CHAT,
-        Vendor.OPENAI_RESPONSES: _OPENAI_RESPONSES,
-        Vendor.ANTHROPIC: _ANTHROPIC,
-        Vendor.GEMINI: _GEMINI,
-        Vendor.BEDROCK: _BEDROCK,
-        Vendor.MISTRAL: _MISTRAL,
-        Vendor.OLLAMA: _OLLAMA,
-        Vendor.COHERE: _COHERE,
-        Vendor.GROQ: _GROQ,
-        Vendor.TGI: _TGI,
-        Vendor.OPENROUTER: _OPENROUTER,
-        Vendor.ZHIPU: _ZHIPU,
-        # An endpoint does not name its vendor; the tables do not contradict each other.
-        Vendor.CHAT: {
-            **_OPENAI_CHAT,
-            **_MISTRAL,
-            **_OLLAMA,
-            **_GROQ,
-            **_TGI,
-            **_OPENROUTER,
-            **_ZHIPU,
-        },
+def _list_words(
+    stop: str, length: str, tool: str = "", filtered: str = "", error: str = ""
+) -> dict[str, FinishReason]:
+    columns = {
+        FinishReason.STOP: stop,
+        FinishReason.LENGTH: length,
+        FinishReason.TOOL: tool,
+        FinishReason.FILTER: filtered,
+        FinishReason.ERROR: error,
     }
-)
+    return {word: reason for reason, words in columns.items() for word in words.split()}
 
 
+_VENDORS = {
+    # `refusal`: the model refused, and the vendor sent `stop`.
+    Vendor.OPENAI_CHAT: _list_words(
+        "stop", "length", "tool_calls function_call", "content_filter refusal"
+    ),
+    # A status and, after the slash, its reason.
+    Vendor.OPENAI_RESPONSES: _list_words(
+        "completed",
+        "incomplete/max_output_tokens",
+        "function_call",
+        "incomplete/content_filter refusal",
+        "failed cancelled queued in_progress",
+    ),
+    # `compaction`: the server compacted the conversation and stopped; the response continues.
+    # `pause_turn`: a server-side tool paused; only requests with tools get this.
+    Vendor.ANTHROPIC: _list_words(
+        "end_turn stop_sequence",
+        "max_tokens model_context_window_exceeded compaction",
+        "tool_use pause_turn",
+        "refusal",
+    ),
+    Vendor.GEMINI: _list_words(
+        "stop",
+        "max_tokens",
+        filtered="safety recitation blocklist prohibited_content spii image_safety "
+        "image_prohibited_content image_recitation model_armor",
+        error="finish_reason_unspecified language other malformed_function_call "
+        "unexpected_tool_call too_many_tool_calls no_image image_other malformed_response",
+    ),
+    Vendor.BEDROCK: _list_words(
+        "end_turn stop_sequence",
+        "max_tokens model_context_window_exceeded",
+        "tool_use",
+        "guardrail_intervened content_filtered",
+        "malformed_model_output malformed_tool_use",
+    ),
+    Vendor.MISTRAL: _list_words("stop", "length model_length", "tool_calls", error="error"),
+    # The empty word: the connection to the model was closed.
+    Vendor.OLLAMA: {"": FinishReason.ERROR, **_list_words("stop", "length", error="load unload")},
+    Vendor.COHERE: _list_words(
+        "complete stop_sequence", "max_tokens", "tool_call", "error_toxic", "error"
+    ),
+    Vendor.GROQ: _list_words("stop", "length", "tool_calls function_call", "content_filter"),
+    Vendor.TGI: _list_words("stop eos_token stop_sequence", "length", "tool_calls"),
+    Vendor.OPENROUTER: _list_words("stop", "length", "tool_calls", "content_filter", "error"),
+    Vendor.ZHIPU: _list_words("stop", "length", "tool_calls", "sensitive", "network_error"),
+}
+FINISH_REASONS: Mapping[Vendor, Mapping[str, FinishReason]] = {
+    **_VENDORS,
+    # An endpoint does not name its vendor; the tables do not contradict each other.
+    Vendor.CHAT: {
+        **_VENDORS[Vendor.OPENAI_CHAT],
+        **_VENDORS[Vendor.MISTRAL],
+        **_VENDORS[Vendor.OLLAMA],
+        **_VENDORS[Vendor.GROQ],
+        **_VENDORS[Vendor.TGI],
+        **_VENDORS[Vendor.OPENROUTER],
+        **_VENDORS[Vendor.ZHIPU],
+    },
+}
 _KNOWN = frozenset(word for words in FINISH_REASONS.values() for word in words)
 
 

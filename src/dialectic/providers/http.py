@@ -20,7 +20,8 @@ from dialectic.core.access import Secret
 from dialectic.core.models.endpoint import CONNECT_S, Endpoint
 from dialectic.core.strict_json import MalformedJson
 from dialectic.errors import ProviderAuth, ProviderRejected
-from dialectic.providers.errors import QUOTED_CHARS_MAX, describe_key, redact, shorten
+from dialectic.providers.content_encoding import build_decoder
+from dialectic.providers.error_taxonomy import QUOTED_CHARS_MAX, describe_key, redact, shorten
 
 if TYPE_CHECKING:
     import httpx2
@@ -78,9 +79,11 @@ class HttpConnection:
         self._client: httpx2.AsyncClient | None = None
 
     @contextlib.asynccontextmanager
-    async def open(self, sending: OutgoingRequest) -> AsyncIterator[IncomingResponse]:
+    async def open(
+        self, sending: OutgoingRequest, patience_s: PatienceS
+    ) -> AsyncIterator[IncomingResponse]:
         """Send a request and yield the response; release the connection at the end."""
-        exchange = _Exchange(self.endpoint, self.key, sending)
+        exchange = _Exchange(self.endpoint, self.key, sending, patience_s)
         headers = self._build_headers(sending)
         response = await exchange.send(self._load_client(), headers)
         try:
@@ -98,11 +101,7 @@ class HttpConnection:
             import httpx2
 
             try:
-                self._client = httpx2.AsyncClient(
-                    timeout=httpx2.Timeout(None, connect=CONNECT_S),
-                    headers={"user-agent": "dialectic"},
-                    **self._choose_way(),
-                )
+                self._client = self._build_client()
             except OSError:
                 raise ProviderRejected(
                     f"{self.endpoint.name} cannot be reached without trusted certificates. Correct "
@@ -116,26 +115,36 @@ class HttpConnection:
                 ) from None
         return self._client
 
-    def _choose_way(self) -> dict[str, Any]:
-        """Choose the transport: as the environment configures it, or SSRF-protected."""
+    def _build_client(self) -> httpx2.AsyncClient:
+        """Build the client: configured by the environment, or SSRF-protected."""
         import httpx2
 
         # The rate limiter decides how many calls run at once, before they get here.
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=KEPT_OPEN_MAX)
+        timeout = httpx2.Timeout(None, connect=CONNECT_S)
+        headers = {"user-agent": "dialectic"}
         if self.endpoint.is_guarded:
             from dialectic.providers.ssrf import GuardedTransport
 
             # No proxy: it would resolve the name a second time, by itself.
             plain = httpx2.AsyncHTTPTransport(limits=limits, trust_env=False)
-            return {"transport": GuardedTransport(plain), "trust_env": False}
+            guarded = GuardedTransport(plain)
+            return httpx2.AsyncClient(
+                timeout=timeout, headers=headers, transport=guarded, trust_env=False
+            )
         is_secure = urlsplit(self.endpoint.base_url).scheme == "https"
         # Without TLS, skip reading the system's certificates, which takes 70 ms: this context
         # trusts none.
         verify = is_secure or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        return {"limits": limits, "verify": verify}
+        return httpx2.AsyncClient(timeout=timeout, headers=headers, limits=limits, verify=verify)
 
     def _build_headers(self, sending: OutgoingRequest) -> dict[str, str]:
-        headers = {"accept": "text/event-stream, application/json", **self._headers}
+        headers = {
+            "accept": "text/event-stream, application/json",
+            # Text is short and arrives in pieces; unpacking would only delay it.
+            "accept-encoding": "identity",
+            **self._headers,
+        }
         if sending.body is not None:
             headers["content-type"] = "application/json"
         if self.key is None:
@@ -173,27 +182,33 @@ class IncomingResponse:
                 return redact(self._exchange.key, found)[:REQUEST_ID_CHARS_MAX]
         return None
 
-    async def pieces(self, patience_s: PatienceS, *, bytes_max: int) -> AsyncGenerator[bytes]:
-        """Yield the body as it arrives. More than `bytes_max`, decompressed, is malformed."""
-        taken = 0
-        async with contextlib.aclosing(self._response.aiter_bytes()) as body:
-            while (piece := await self._exchange.hear(body, patience_s)) is not None:
-                taken += len(piece)
-                if taken > bytes_max:
-                    raise MalformedJson(f"the response is longer than {bytes_max} bytes")
-                yield piece
+    async def pieces(self, bytes_max: int) -> AsyncGenerator[bytes]:
+        """Yield the body as it arrives, in small slices that leave time for other tasks.
 
-    async def read(self, patience_s: PatienceS, *, bytes_max: int) -> bytes:
+        More than `bytes_max`, decompressed, is malformed.
+        """
+        taken = 0
+        decode = build_decoder(self.headers.get("content-encoding", ""))
+        async with contextlib.aclosing(self._response.aiter_raw()) as body:
+            while (piece := await self._exchange.hear(body)) is not None:
+                for part in decode(piece):
+                    taken += len(part)
+                    if taken > bytes_max:
+                        raise MalformedJson(f"the response is longer than {bytes_max} bytes")
+                    yield part
+                    await self._exchange.give_way()
+
+    async def read(self, bytes_max: int) -> bytes:
         """Read the whole body."""
-        async with contextlib.aclosing(self.pieces(patience_s, bytes_max=bytes_max)) as pieces:
+        async with contextlib.aclosing(self.pieces(bytes_max)) as pieces:
             return b"".join([piece async for piece in pieces])
 
-    async def read_start(self, patience_s: PatienceS, *, bytes_max: int) -> bytes:
+    async def read_start(self, bytes_max: int) -> bytes:
         """Read the start of an error body, up to a limit; the body may be broken."""
         found = b""
         self._exchange.end_within(START_S)
         with contextlib.suppress(TransportFailure, MalformedJson):
-            async with contextlib.aclosing(self.pieces(patience_s, bytes_max=2**63)) as pieces:
+            async with contextlib.aclosing(self.pieces(2**63)) as pieces:
                 async for piece in pieces:
                     found += piece
                     if len(found) >= bytes_max:
@@ -204,10 +219,17 @@ class IncomingResponse:
 class _Exchange:
     """The progress of one exchange, and its remaining time."""
 
-    def __init__(self, endpoint: Endpoint, key: Secret | None, sending: OutgoingRequest) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        key: Secret | None,
+        sending: OutgoingRequest,
+        patience_s: PatienceS,
+    ) -> None:
         self._endpoint = endpoint
         self.key = key
         self._sending = sending
+        self._patience_s = patience_s
         self._now_s = asyncio.get_running_loop().time
         self._ends_at_s = self._now_s() + sending.whole_s
         self._quiet_since_s = self._now_s()
@@ -247,14 +269,18 @@ class _Exchange:
                 f"The base_url of {self._endpoint.name} is not a valid URL. Correct it."
             ) from None
 
-    async def hear(self, body: AsyncGenerator[bytes], patience_s: PatienceS) -> bytes | None:
+    async def hear(self, body: AsyncGenerator[bytes]) -> bytes | None:
         """Wait for the next piece; None at the end."""
-        limit_s = patience_s() if self._has_begun else self._sending.first_byte_s
+        limit_s = self._patience_s() if self._has_begun else self._sending.first_byte_s
         piece = await self._within(anext(body, None), limit_s)
         if piece is not None:
             self._has_begun = True
             self._quiet_since_s = self._now_s()
         return piece
+
+    async def give_way(self) -> None:
+        """Let other tasks run; raise if the whole response has taken too long."""
+        await self._within(asyncio.sleep(0), self._sending.whole_s)
 
     def end_within(self, whole_s: float) -> None:
         """Shorten the time limit for the rest of the response."""
@@ -279,8 +305,6 @@ class _Exchange:
         except (httpx2.HTTPError, OSError) as error:
             if timer.expired():
                 raise self._break_off(self._describe_delay(limit_s)) from None
-            if isinstance(error, httpx2.DecodingError):
-                raise MalformedJson("the response cannot be decompressed") from error
             is_tls = _find_cause(error, ssl.SSLError) is not None
             raise self._break_off(self._describe(error), is_tls=is_tls) from error
 

@@ -77,6 +77,10 @@ class State(enum.StrEnum):
     NO_LONGER_LISTED = "no longer listed"
     UNCONFIGURED = "listed, unusable until configured"
 
+    @property
+    def is_usable(self) -> bool:
+        return self in (State.USABLE, State.NO_LONGER_LISTED)
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -139,29 +143,3 @@ def build_snippet(row: Row) -> str:
             'tokenizer = "o200k_base*1.5"    # a careful guess',
         ]
     )
-
-
-def describe_row(row: Row) -> dict[str, Any]:
-    """Describe a model, for programs."""
-    described: dict[str, Any] = {
-        "name": row.name,
-        "state": row.state.name.lower(),
-        "is_usable": row.state in (State.USABLE, State.NO_LONGER_LISTED),
-        "note": row.note,
-    }
-    if row.listed is not None:
-        return described | {"origin": "listed", "config": build_snippet(row)}
-    assert row.card is not None, "a catalogued model has facts"
-    card = row.card
-    return described | {
-        "origin": str(row.origin),
-        "facts_of": card.facts_of.isoformat() if card.facts_of else None,
-        "context_window_tokens": card.context_window_tokens,
-        "max_input_tokens": card.max_input_tokens,
-        "max_output_tokens": card.max_output_tokens,
-        "input_usd_per_million": str(card.input_credits_per_token),
-        "output_usd_per_million": str(card.output_credits_per_token),
-        "tokenizer": card.tokenizer,
-        "is_reasoning": card.is_reasoning,
-        "supports_system_prompt": card.supports_system_prompt,
-    }

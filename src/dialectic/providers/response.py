@@ -8,16 +8,14 @@ reports no numbers, the tokens are counted here.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
 
 from dialectic.core.access import Secret
 from dialectic.core.models.messages import FinishReason, Reply, Request, Usage, UsageSource
 from dialectic.core.models.model import ModelCard
-from dialectic.core.strict_json import MalformedJson, find_count, find_text
+from dialectic.core.strict_json import JsonObject, MalformedJson, find_count, find_text
 from dialectic.errors import PartialResponse
 from dialectic.providers.base import OnText
-from dialectic.providers.errors import clean_record, redact
+from dialectic.providers.error_taxonomy import clean_record, redact
 from dialectic.providers.finish_reasons import Vendor, read_finish
 from dialectic.tokens.counting import count_request_tokens, get_counter
 
@@ -41,13 +39,13 @@ class ResponseBuilder:
         self._key = key
         self._pieces: list[str] = []
         self._chars = 0
-        self._raw_finish: Any = None
+        self._raw_finish: object = None
         self._finish: FinishReason | None = None
         # Input and output tokens, once both were reported as numbers.
         self.reported_usage: tuple[int, int] | None = None
-        self._odd_usage: tuple[Any, Any] | None = None
+        self._odd_usage: tuple[object, object] | None = None
         # The vendor's metadata about the response, without the text.
-        self.record: dict[str, Any] = {}
+        self.record: dict[str, object] = {}
         self.request_id: str | None = None
 
     @property
@@ -70,17 +68,17 @@ class ResponseBuilder:
         self._pieces.append(piece)
         self._on_text(piece)
 
-    def end(self, vendor: Vendor, raw: Any) -> None:
+    def end(self, vendor: Vendor, raw: object) -> None:
         """Record the finish reason. Repeating it changes nothing."""
         if not self.has_ended:
             self._raw_finish = raw
             self._finish = read_finish(vendor, raw)
 
-    def overrule(self, finish: FinishReason, raw: Any) -> None:
+    def overrule(self, finish: FinishReason, raw: object) -> None:
         """Override the vendor's finish reason because of what the response contains."""
         self._finish, self._raw_finish = finish, raw
 
-    def report(self, input_tokens: Any, output_tokens: Any) -> None:
+    def report(self, input_tokens: object, output_tokens: object) -> None:
         """Record the provider's token counts, if both are numbers; the latest win."""
         read, written = find_count(input_tokens), find_count(output_tokens)
         self.reported_usage = None if read is None or written is None else (read, written)
@@ -88,11 +86,11 @@ class ResponseBuilder:
         is_odd = self.reported_usage is None and said != (None, None)
         self._odd_usage = said if is_odd else None
 
-    def note(self, facts: Mapping[str, Any]) -> None:
+    def note(self, facts: JsonObject) -> None:
         """Record the vendor's metadata; later values win."""
         self.record.update({name: fact for name, fact in facts.items() if fact is not None})
 
-    def check_id(self, name: str, value: Any) -> None:
+    def check_id(self, name: str, value: object) -> None:
         """Reject a stream that mixes two responses."""
         if isinstance(value, str) and value and self.record.setdefault(name, value) != value:
             raise MalformedJson("the stream mixes two responses", value)
@@ -111,7 +109,7 @@ class ResponseBuilder:
             odd_usage=self._odd_usage,
         )
 
-    def build_remains(self, **shown: Any) -> PartialResponse:
+    def build_remains(self, **shown: object) -> PartialResponse:
         """Build the partial response of a failed call, with its error."""
         return PartialResponse(
             was_sent=True,
@@ -135,8 +133,8 @@ class ResponseBuilder:
             UsageSource.COUNTED,
         )
 
-    def _build_record(self, **shown: Any) -> dict[str, Any]:
-        record: dict[str, Any] = clean_record(self._key, self.record | shown)
+    def _build_record(self, **shown: object) -> JsonObject:
+        record = clean_record(self._key, self.record | shown)
         if len(json.dumps(record)) <= RECORD_CHARS_MAX:
             return record
         kept = {name: record[name] for name in _ALWAYS_KEPT if name in record}
@@ -144,7 +142,7 @@ class ResponseBuilder:
         return (kept if fits else {}) | {"shortened": True}
 
 
-def _as_word(key: Secret | None, raw: Any) -> str | None:
+def _as_word(key: Secret | None, raw: object) -> str | None:
     """Name a finish reason as it came; name a value that is not a string by its type."""
     match raw:
         case None:

@@ -1,9 +1,9 @@
-"""Write files from their rows into storage.
+"""Write files from their rows into storage, and delete the files of deleted projects from it.
 
-Writing the same bytes twice is harmless, so any worker may finish what another one began. Knows
-nothing of the content, except for the two files that describe a project, `project_readme.md` and
-`project_settings.json`. They are built from the project's rows. The end of a stage makes them due,
-in its own commit: their rows then hold a ticket instead of bytes, and this module builds the bytes.
+Both are idempotent, so any worker may finish what another one began. Knows nothing of the content,
+except for the two files that describe a project, `project_readme.md` and `project_settings.json`.
+They are built from the project's rows. The end of a stage makes them due, in its own commit: their
+rows then hold a ticket instead of bytes, and this module builds the bytes.
 """
 
 from __future__ import annotations
@@ -12,16 +12,30 @@ import asyncio
 import contextlib
 import functools
 import logging
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import timedelta
 from uuid import UUID
 
 from dialectic.core.documents.readme import build_readme
-from dialectic.core.transfer.bundle_format import is_description, readme_path, settings_path
+from dialectic.core.transfer.bundle_format import (
+    is_description,
+    list_archives,
+    readme_path,
+    settings_path,
+)
 from dialectic.core.transfer.rows import ContentIn
 from dialectic.db.pool import Connection
-from dialectic.db.tables import descriptions
-from dialectic.db.tables.records import SQL, File
+from dialectic.db.tables.files import (
+    SQL,
+    File,
+    discard_files,
+    forget_files,
+    list_tickets,
+    make_due,
+    mark_done,
+    take_files,
+)
 from dialectic.engine import Engine
 from dialectic.errors import DialecticError, NotFound, Remedy, RemedyAction, StorageUnavailable
 from dialectic.publishing.snapshot import add_texts, read_file, retry_if_changed, take_snapshot
@@ -35,6 +49,9 @@ LEFT_BEHIND_AFTER = timedelta(seconds=5)
 AT_ONCE = 8
 WRITE_TIMEOUT_S = 10.0
 AGAIN_AFTER = timedelta(seconds=15)
+# How many files are deleted concurrently, and the timeout of one.
+DELETIONS_AT_ONCE = 20
+DELETE_TIMEOUT_S = 10.0
 
 
 async def publish_files(
@@ -180,8 +197,8 @@ async def publish_left_behind(engine: Engine, *, write_timeout_s: float = WRITE_
 
 async def describe_project(engine: Engine, tenant_id: UUID, project_id: UUID) -> None:
     """Write the description of a project; if that fails, it stays due."""
-    make_due = functools.partial(descriptions.make_due, project_id=project_id)
-    await _describe(engine, tenant_id, await engine.db.transact(tenant_id, make_due))
+    mark_due = functools.partial(make_due, project_id=project_id)
+    await _describe(engine, tenant_id, await engine.db.transact(tenant_id, mark_due))
 
 
 async def _describe_if_possible(engine: Engine, tenant_id: UUID, slug: str) -> int:
@@ -200,7 +217,7 @@ async def _describe_if_possible(engine: Engine, tenant_id: UUID, slug: str) -> i
 async def _describe(engine: Engine, tenant_id: UUID, slug: str) -> int:
     """Build and write the files that are due; return how many no longer are."""
     paths = [readme_path(slug), settings_path(slug)]
-    look = functools.partial(descriptions.list_tickets, paths=paths)
+    look = functools.partial(list_tickets, paths=paths)
     due = await engine.db.transact(tenant_id, look)
     if not due:
         return 0
@@ -212,11 +229,11 @@ async def _describe(engine: Engine, tenant_id: UUID, slug: str) -> int:
         await _write(engine, key, file.data, timeout_s=WRITE_TIMEOUT_S)
 
     async def mark(connection: Connection) -> int:
-        count = await descriptions.mark_done(connection, made)
+        count = await mark_done(connection, made)
         if count < len(made):
             # Another worker has written newer files meanwhile, and ours may have replaced them.
             with contextlib.suppress(NotFound):
-                await descriptions.make_due(connection, project_id)
+                await make_due(connection, project_id)
         return count
 
     count = await engine.db.transact(tenant_id, mark)
@@ -241,3 +258,70 @@ async def _build_descriptions(engine: Engine, tenant_id: UUID, project_id: UUID)
         File(readme_path(slug), readme.encode(), "text/markdown"),
         File(settings_path(slug), await asyncio.to_thread(rows.as_bytes), "application/json"),
     ]
+
+
+# -- deleted projects ------------------------------------------------------------------------------
+
+
+async def discard_files_in(connection: Connection, project_id: UUID, slug: str) -> list[str]:
+    """Record the files of a project in the transaction that deletes it; return their paths.
+
+    The caller may delete them after its commit; any worker deletes the rest a little later.
+    """
+    return await discard_files(
+        connection,
+        project_id,
+        list_archives(slug),
+        due_after=LEFT_BEHIND_AFTER,
+        # A worker that writes a file holds it exclusively for this long.
+        settled_after=AGAIN_AFTER,
+    )
+
+
+async def delete_files(
+    engine: Engine,
+    tenant_id: UUID,
+    paths: Sequence[str],
+    *,
+    delete_timeout_s: float = DELETE_TIMEOUT_S,
+) -> int:
+    """Delete files of deleted projects; return how many are finally deleted.
+
+    Files that cannot be deleted stay recorded and are retried.
+    """
+    done = 0
+    for first in range(0, len(paths), DELETIONS_AT_ONCE):
+        some = paths[first : first + DELETIONS_AT_ONCE]
+        gone = await asyncio.gather(
+            *(_delete(engine, f"{tenant_id}/{path}", delete_timeout_s) for path in some)
+        )
+        deleted = [path for path, is_gone in zip(some, gone, strict=True) if is_gone]
+        forget = functools.partial(forget_files, paths=deleted)
+        done += await engine.db.transact(tenant_id, forget)
+    return done
+
+
+async def _delete(engine: Engine, key: str, timeout_s: float) -> bool:
+    """Delete one file within the timeout; return whether it is deleted."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            await engine.files.delete(key)
+    except (StorageUnavailable, TimeoutError) as error:
+        # The message may name the file and so the project: user text stays out of logs.
+        logger.warning("could not delete a file of a deleted project yet: %s", type(error).__name__)
+        return False
+    return True
+
+
+async def delete_left_behind(engine: Engine, *, delete_timeout_s: float = DELETE_TIMEOUT_S) -> int:
+    """Delete the remaining files of deleted projects, for all tenants; return how many files."""
+    done = 0
+    while True:
+        taken = await take_files(engine.db, again_after=AGAIN_AFTER, limit=DELETIONS_AT_ONCE)
+        of_tenants: dict[UUID, list[str]] = defaultdict(list)
+        for tenant_id, path in taken:
+            of_tenants[tenant_id].append(path)
+        for tenant_id, paths in of_tenants.items():
+            done += await delete_files(engine, tenant_id, paths, delete_timeout_s=delete_timeout_s)
+        if len(taken) < DELETIONS_AT_ONCE:
+            return done

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from dialectic.core.transfer.bundle_format import is_made_for_export
-from dialectic.core.transfer.row_conversion import build_rows, get_content
+from dialectic.core.transfer.row_conversion import build_rows, decide_content_in
 from dialectic.core.transfer.rows import TEXT_TABLES, ContentIn, FileRow, ProjectRows
 from dialectic.db.tables import transfer
 from dialectic.engine import Engine
@@ -41,7 +41,7 @@ class Snapshot:
     def place_texts(self, file: FileRow, data: bytes) -> dict[UUID, ContentIn]:
         """Decide how a file holds the text of each of its rows."""
         hashes = self.hashes.get(file.path, {})
-        return {row_id: get_content(data, sha256) for row_id, sha256 in hashes.items()}
+        return {row_id: decide_content_in(data, sha256) for row_id, sha256 in hashes.items()}
 
 
 async def retry_if_changed(work: Callable[[], Awaitable[T]]) -> T:

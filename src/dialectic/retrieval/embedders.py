@@ -1,8 +1,8 @@
-"""The embedders of a process by name, including those of OpenAI-compatible endpoints.
+"""The interface of the embedders, and those of a process by name: built in, or of an endpoint.
 
 An embedder is opened on first use, so a process starts without keys and without weights in memory.
-Invalid vectors are requested once more, and that cost is counted too. Knows no wallet and no
-database.
+Vectors are checked before use; invalid ones of an endpoint are requested once more, and that cost
+is counted too. Knows no wallet and no database.
 """
 
 from __future__ import annotations
@@ -10,18 +10,93 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
 
 from dialectic.core.models.model import ModelCard
 from dialectic.errors import ConfigurationError, ProviderError, ProviderMalformed
 from dialectic.providers.base import VectorProvider
 from dialectic.providers.catalog import Catalog
-from dialectic.retrieval.base import Embedded, Embedder, check_rows
 from dialectic.tokens.counting import get_counter
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Matrix = NDArray[np.float32]
+    """One row of unit length for each text."""
 
 # One vector for more than a few paragraphs is blurred, whatever the model's limit.
 PIECE_TOKENS_MAX = 512
 # A count by another vocabulary may be off by a tenth.
 MARGIN_DIVISOR = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """Vectors of some texts, in order, and how many tokens were read for them."""
+
+    rows: Matrix
+    tokens: int
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors. Vectors of embedders with different names are not comparable.
+
+    Raises a leaf of `ProviderError`. The vectors are checked: right number, right size, finite,
+    not zero, scaled to unit length.
+    """
+
+    # As users write it: `builtin/static`, `openai/text-embedding-3-small`.
+    name: str
+    dimensions: int
+    # The maximum length of a text, in its own tokens.
+    piece_tokens_max: int
+    # Its prices and tokenizer; None if it is free.
+    card: ModelCard | None
+
+    def count(self, text: str) -> int:
+        """Count a text in the embedder's own tokens."""
+
+    async def embed(self, texts: Sequence[str]) -> Embedded:
+        """Compute one vector per text, in one request or several batches."""
+
+
+def check_rows(name: str, given: object, *, count: int, dimensions: int) -> Matrix:
+    """Validate vectors and scale them to unit length; the error names what is wrong."""
+    import numpy as np
+
+    try:
+        rows = np.asarray(given, dtype=np.float32)
+    except (TypeError, ValueError, OverflowError):
+        raise _refuse(
+            name, "its vectors are not lists of numbers of the same size", "not_numbers"
+        ) from None
+    if rows.shape[:1] != (count,):
+        raise _refuse(
+            name, f"it made {len(rows) if rows.ndim else 0} vectors of {count} texts", "other_count"
+        )
+    if rows.shape != (count, dimensions):
+        size = rows.shape[1] if rows.ndim == 2 else 0
+        raise _refuse(
+            name, f"its vectors have {size} numbers instead of {dimensions}", "other_size"
+        )
+    # In double precision: in single, the square of a large number may overflow.
+    lengths = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
+    if not np.isfinite(lengths).all():
+        raise _refuse(name, "a vector contains a value that is not finite", "not_finite")
+    if not lengths.all():
+        raise _refuse(name, "a vector is zero", "zero")
+    return np.asarray(rows / lengths, dtype=np.float32)
+
+
+def _refuse(name: str, why: str, reason: str) -> ProviderMalformed:
+    return ProviderMalformed(
+        f"The embedder {name} returned unusable vectors: {why}. If this persists, choose "
+        "another one with the setting `embedder`.",
+        retries_max=1,
+        reason=reason,
+        subject=name,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +141,6 @@ class RemoteEmbedder:
             parts.append(got.rows)
             spent += got.tokens
         return Embedded(np.concatenate(parts), spent)
-
-    async def close(self) -> None:
-        """Do nothing: the catalogue closes the connections."""
 
     async def _ask_twice(self, texts: list[str]) -> Embedded:
         try:
@@ -136,11 +208,6 @@ class Embedders:
             self._opened[name] = open_embedder(name, catalog)
         return self._opened[name]
 
-    async def close(self) -> None:
-        opened, self._opened = self._opened, {}
-        for embedder in opened.values():
-            await embedder.close()
-
 
 def check_embedder(name: str, catalog: Catalog) -> None:
     """Reject a name that is not an embedder's; its key is checked when it is opened."""
@@ -160,11 +227,11 @@ def open_embedder(name: str, catalog: Catalog) -> Embedder:
     """Open the embedder of a name: a built-in one, or a model of an endpoint."""
     check_embedder(name, catalog)
     if name == "builtin/static":
-        from dialectic.retrieval.static_embedder import StaticEmbedder
+        from dialectic.retrieval.built_in import StaticEmbedder
 
         return StaticEmbedder()
     if name == "builtin/minilm":
-        from dialectic.retrieval.minilm_embedder import MiniLMEmbedder
+        from dialectic.retrieval.built_in import MiniLMEmbedder
 
         return MiniLMEmbedder()
     return _open_remote(name, catalog)

@@ -18,7 +18,7 @@ from uuid import UUID
 from dialectic.db.pool import Connection, Database
 from dialectic.db.tables import memory
 from dialectic.db.tables.memory import NewPiece, NewSource
-from dialectic.retrieval.base import Embedded, Embedder
+from dialectic.retrieval.embedders import Embedded, Embedder
 from dialectic.retrieval.pieces import CUT_VERSION, build_reading, cut
 
 Pay: TypeAlias = Callable[[Connection], Awaitable[None]]

@@ -268,7 +268,6 @@ def _trim(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 # -- rendering ------------------------------------------------------------------------------------
 
 MARK = "[…]"
-ROW_MARK = f"| {MARK} |"
 
 
 def build_last_mark(left_out: int) -> str:
@@ -299,13 +298,13 @@ def _render_gap(text: str, parts: Passages, before: int | None, number: int) -> 
     one = parts.passages[number]
     previous = None if before is None else parts.passages[before]
     if previous is not None and previous.block == one.block:
-        return [_MARKS_INSIDE[one.kind]]
+        return [_MARKS[one.kind]]
     begins = number == 0 or parts.passages[number - 1].block != one.block
     written = []
     if previous is not None and before is not None:
         ends = parts.passages[before + 1].block != previous.block
         if begins and not ends:
-            written.append(_MARKS_AFTER[previous.kind])
+            written.append(_MARKS[previous.kind].rstrip())
         written.append(_close(parts, previous))
         is_list = previous.kind is Kind.ITEM and one.kind is Kind.ITEM
         if begins and ends:
@@ -320,7 +319,7 @@ def _render_gap(text: str, parts: Passages, before: int | None, number: int) -> 
         written.append(text[frame.start : frame.end])
         written.append("\n" if one.kind in _LINES and frame is frames[-1] else "\n\n")
     if not begins:
-        written.append(_MARKS_BEFORE[one.kind])
+        written.append(_MARKS[one.kind].lstrip())
     return written
 
 
@@ -340,21 +339,10 @@ def _close(parts: Passages, one: Passage) -> str:
 
 
 _LINES = (Kind.ROW, Kind.CODE)
-_MARKS_INSIDE = {
+# The mark of a gap inside a block; before or after a passage it lacks the blank on that side.
+_MARKS = {
     Kind.PROSE: f" {MARK} ",
     Kind.ITEM: f" {MARK} ",
-    Kind.ROW: f"\n{ROW_MARK}\n",
+    Kind.ROW: f"\n| {MARK} |\n",
     Kind.CODE: f"\n{MARK}\n",
-}
-_MARKS_BEFORE = {
-    Kind.PROSE: f"{MARK} ",
-    Kind.ITEM: f"{MARK} ",
-    Kind.ROW: f"{ROW_MARK}\n",
-    Kind.CODE: f"{MARK}\n",
-}
-_MARKS_AFTER = {
-    Kind.PROSE: f" {MARK}",
-    Kind.ITEM: f" {MARK}",
-    Kind.ROW: f"\n{ROW_MARK}",
-    Kind.CODE: f"\n{MARK}",
 }

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from dialectic.retrieval.base import Embedder, Piece
+from dialectic.retrieval.embedders import Embedder
 from dialectic.retrieval.structure import Outline, Section, build_outline, find_shifts
 
 if TYPE_CHECKING:
@@ -34,6 +34,19 @@ SEPARATOR = " > "
 # A section or part below this share of a piece is joined to its neighbour.
 SMALL_SHARE = 4
 TINY_SHARE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A passage of a text: its position, the headings above it, and its length."""
+
+    position: int
+    start: int
+    end: int
+    text: str
+    heading_path: tuple[str, ...]
+    # In tokens of the embedder that will read it.
+    tokens: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,13 @@ from uuid import UUID
 from dialectic.db.pool import Connection, Database
 from dialectic.db.tables import memory
 from dialectic.db.tables.memory import Match, Question, Scope
-from dialectic.retrieval.base import Embedder
+from dialectic.retrieval.embedders import Embedder
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dialectic.retrieval.base import Matrix
+    from dialectic.retrieval.embedders import Matrix
 
 # The weight of keywords compared with vectors, from 0 to 2: measured, and a conservative guess for
 # other embedders, because strong ones need keywords less.

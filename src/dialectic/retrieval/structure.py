@@ -14,17 +14,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dialectic.retrieval.static_embedder import load_static_model
+from dialectic.retrieval.built_in import load_static_model
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dialectic.retrieval.base import Matrix
+    from dialectic.retrieval.embedders import Matrix
 
 # Longer headings are shortened: every piece below repeats them.
 HEADING_CHARS_MAX = 120
-LEVELS = 6
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]|$)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")

@@ -109,7 +109,7 @@ def find_code(text: str) -> str | None:
     return found[1] if found else None
 
 
-def describe_trouble(text: str) -> str:
+def describe_failure(text: str) -> str:
     """Turn the library's words into what went wrong and what to do."""
     code, status = find_code(text), _STATUS.search(text)
     if code is not None:
@@ -232,11 +232,11 @@ class ObjectStore:
 
     def _translate(self, key: str, error: Exception) -> StorageUnavailable:
         place = f"{self._bucket.address}/{key}".removesuffix("/")
-        if isinstance(error, _Trouble):
+        if isinstance(error, _Failure):
             return StorageUnavailable(
                 f"{place} cannot be used: {error}", reason=error.reason, subject=place
             )
-        trouble = describe_trouble(str(error))
+        trouble = describe_failure(str(error))
         return StorageUnavailable(
             f"{place} at {self._bucket.endpoint} cannot be used: {trouble}",
             reason="refused",
@@ -246,7 +246,7 @@ class ObjectStore:
     def _write(self, key: str, data: bytes | Path) -> None:
         name_bytes = len(f"{self._bucket.prefix}/{key}".encode())
         if name_bytes > NAME_BYTES_MAX:
-            raise _Trouble(
+            raise _Failure(
                 f"its name has {name_bytes} bytes; {NAME_BYTES_MAX} are allowed. Choose a"
                 " shorter folder in DIALECTIC_STORAGE_URL.",
                 "name_too_long",
@@ -262,7 +262,7 @@ class ObjectStore:
             )
         except FileNotFoundError as error:
             # Only the bucket itself can be missing.
-            raise _Trouble(describe_trouble(str(error)), "refused") from None
+            raise _Failure(describe_failure(str(error)), "refused") from None
 
     def _list(self, folder: str) -> Keys:
         found = [meta["path"] for page in self._store.list(folder or None) for meta in page]
@@ -289,7 +289,7 @@ class ObjectStore:
             if found is not None or wanted is None:
                 return found
             self._propose_id(wanted)
-        raise _Trouble(
+        raise _Failure(
             f"its {ID_NAME} keeps disappearing. Find out what deletes it.", "id_vanishes"
         )
 
@@ -302,7 +302,7 @@ class ObjectStore:
             return None
         found = parse_id(text)
         if found is None:
-            raise _Trouble("It does not contain the id of this store.", "no_id")
+            raise _Failure("It does not contain the id of this store.", "no_id")
         return found
 
     def _propose_id(self, wanted: UUID) -> None:
@@ -319,7 +319,7 @@ class ObjectStore:
             self._store.put(ID_NAME, data)
 
 
-class _Trouble(ValueError):
+class _Failure(ValueError):
     """A problem that we found ourselves."""
 
     def __init__(self, message: str, reason: str) -> None:
@@ -336,11 +336,13 @@ def _open_bucket(bucket: Bucket, patience: RetryPolicy) -> S3Store:
     # Imported here: it takes 0.1 s that a store on a disk need not pay.
     from obstore.store import S3Store
 
+    access = bucket.access
+
     def reveal() -> S3Credential:
         return {
             "access_key_id": bucket.key_id.reveal(),
             "secret_access_key": bucket.key.reveal(),
-            "token": bucket.session_token.reveal() if bucket.session_token else None,
+            "token": access.session_token.reveal() if access.session_token else None,
             "expires_at": None,
         }
 
@@ -351,8 +353,8 @@ def _open_bucket(bucket: Bucket, patience: RetryPolicy) -> S3Store:
         config={
             "endpoint": bucket.endpoint,
             "aws_endpoint_url_s3": bucket.endpoint,
-            "region": bucket.region,
-            "virtual_hosted_style_request": not bucket.is_path_style,
+            "region": access.region,
+            "virtual_hosted_style_request": not access.is_path_style,
             "skip_signature": False,
             "unsigned_payload": False,
             "s3_express": False,
@@ -360,7 +362,7 @@ def _open_bucket(bucket: Bucket, patience: RetryPolicy) -> S3Store:
             "disable_bulk_delete": True,
         },
         client_options={
-            "allow_http": bucket.allows_http,
+            "allow_http": access.allows_http,
             "connect_timeout": patience.connect_max,
             "read_timeout": patience.silence_max,
             "timeout": patience.request_max,

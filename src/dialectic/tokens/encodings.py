@@ -24,8 +24,6 @@ from dialectic.errors import ConfigurationError
 if TYPE_CHECKING:
     import tiktoken
 
-ENCODINGS = VOCABULARIES
-
 # How text is split before its bytes are merged, as published with each vocabulary.
 _PATTERNS = {
     "o200k_base": "|".join(
@@ -65,9 +63,9 @@ _loading = threading.Lock()
 
 def load_encoding(name: str) -> tiktoken.Encoding:
     """Load a vocabulary by name, once; the first time takes some tenths of a second."""
-    if name not in ENCODINGS:
+    if name not in VOCABULARIES:
         raise ConfigurationError(
-            f"Vocabulary {name!r} was not found. Known: {', '.join(ENCODINGS)}.",
+            f"Vocabulary {name!r} was not found. Known: {', '.join(VOCABULARIES)}.",
             reason="no_vocabulary",
             subject=name,
         )

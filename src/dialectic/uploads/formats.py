@@ -1,4 +1,7 @@
-"""Extract the text of PDF and DOCX files, within limits. Knows the libraries, not the caller.
+"""Extract the text of a PDF or DOCX file, within limits: `python -m dialectic.uploads.formats`.
+
+The document comes from stdin, and the answer goes to stdout as JSON. An error in a library ends the
+process, and the parent reports that. Knows the libraries, not the caller.
 
 A PDF file is read page by page. A DOCX file becomes Markdown with headings, lists and tables. Its
 body is walked element by element, because the library skips content controls and tracked
@@ -7,8 +10,13 @@ insertions; no text that a printed page would show may be lost. Deleted text is 
 
 from __future__ import annotations
 
+import contextlib
 import io
+import json
+import logging
 import re
+import resource
+import sys
 import zipfile
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -20,7 +28,7 @@ from docx.text.paragraph import Paragraph
 from pypdf import PasswordType, PdfReader
 from pypdf.errors import DependencyError
 
-from dialectic.uploads.kinds import Limits
+from dialectic.uploads.read import Limits, UploadKind
 
 TOO_MUCH_TEXT = "too_much_text"
 
@@ -192,3 +200,36 @@ def _build_cell(cell: Any) -> str:
 
 def _flatten(text: str) -> str:
     return " ".join(text.split())
+
+
+def main(kind: str, limits_json: str) -> None:
+    """Read the document, and return its text or the reason why it cannot be read."""
+    limits = Limits(**json.loads(limits_json))
+    _bind(limits)
+    # Libraries warn about every oddity of a file.
+    logging.disable()
+    read = read_pdf if kind == UploadKind.PDF else read_docx
+    try:
+        text, notes = read(sys.stdin.buffer.read(), limits)
+        answer: dict[str, object] = {"text": text, "notes": notes}
+    except Refused as error:
+        answer = {"refused": str(error), "reason": error.reason}
+    sys.stdout.buffer.write(json.dumps(answer).encode())
+    sys.stdout.flush()
+
+
+def _bind(limits: Limits) -> None:
+    """Limit the resources of this process."""
+    for what, most in (
+        (resource.RLIMIT_CPU, limits.cpu_s),
+        (resource.RLIMIT_AS, limits.memory_bytes_max),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        # Not every system has every limit, and a limit cannot be raised.
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(what, (most, most))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

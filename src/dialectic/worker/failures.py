@@ -12,15 +12,19 @@ import math
 import random
 import traceback
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, assert_never
 
 import asyncpg
 
+from dialectic.contract.events import EventError, JobPaused, JobRetrying
 from dialectic.core.job import Job
+from dialectic.core.strict_json import Json
 from dialectic.core.text import clean_text
 from dialectic.db.pool import Connection, Database
 from dialectic.db.tables import jobs, records
+from dialectic.db.tables.jobs import AttemptError
 from dialectic.engine import Engine
 from dialectic.errors import (
     DialecticError,
@@ -47,41 +51,24 @@ async def record_failure(engine: Engine, job: Job, error: DialecticError) -> Non
         logger.info("job %s: %s", job.id, error.message)
         return
     fate = decide_fate(job, error, jitter=random.Random())  # noqa: S311  jitter needs no secret
-    code, message, raw = error.code, clean_text(error.message)[0], build_raw(error)
-    remedy = build_remedy(job, error)
+    message = clean_text(error.message)[0]
+    entry = AttemptError(error.code, message, build_raw(error), build_remedy(job, error))
 
     async def write(connection: Connection, job: Job) -> None:
         match fate:
             case Retry(delay_s, counts):
-                await jobs.retry(
-                    connection,
-                    job,
-                    code=code,
-                    message=message,
-                    delay_s=delay_s,
-                    counts=counts,
-                    raw=raw,
-                )
-                kind = "contribution_generation_retrying"
+                await jobs.retry(connection, job, entry, delay_s=delay_s, counts=counts)
                 # The job retries by itself, so the event has no remedy.
-                await _announce(connection, job, kind, {"code": code, "message": message})
+                await _announce(connection, job, JobRetrying, replace(entry, remedy=None))
             case Postpone(delay_s, is_in_trouble):
                 await jobs.postpone(
-                    connection, job, code=code, delay_s=delay_s, is_in_trouble=is_in_trouble
+                    connection, job, code=error.code, delay_s=delay_s, is_in_trouble=is_in_trouble
                 )
             case Pause():
-                await _pause(connection, engine, job, error)
+                await _pause(connection, engine, job, error, entry)
                 return
             case Fail(retries_used_up):
-                await jobs.fail(
-                    connection,
-                    job,
-                    code=code,
-                    message=message,
-                    retries_used_up=retries_used_up,
-                    raw=raw,
-                    remedy=remedy,
-                )
+                await jobs.fail(connection, job, entry, retries_used_up=retries_used_up)
             case unreachable:
                 assert_never(unreachable)
         await release_unsent(connection, engine, job, error)
@@ -89,21 +76,20 @@ async def record_failure(engine: Engine, job: Job, error: DialecticError) -> Non
     await record_end(engine.db, job, write)
 
 
-async def _pause(connection: Connection, engine: Engine, job: Job, error: DialecticError) -> None:
+async def _pause(
+    connection: Connection, engine: Engine, job: Job, error: DialecticError, entry: AttemptError
+) -> None:
     """Pause a job until a person acts; retry it at once if the missing funds have just arrived.
 
     A deposit resumes the jobs that wait for money, but it cannot see this job before the commit.
     """
-    code, message = error.code, clean_text(error.message)[0]
     await jobs.hold_lease(connection, job)
     await release_unsent(connection, engine, job, error)
     if await is_funded_now(connection, engine, job, error):
-        await jobs.postpone(connection, job, code=code, delay_s=0.0, is_in_trouble=False)
+        await jobs.postpone(connection, job, code=error.code, delay_s=0.0, is_in_trouble=False)
         return
-    raw, remedy = build_raw(error), build_remedy(job, error)
-    await jobs.pause(connection, job, code=code, message=message, raw=raw, remedy=remedy)
-    details = {"code": code, "message": message, "remedy": remedy}
-    await _announce(connection, job, "contribution_generation_paused", details)
+    await jobs.pause(connection, job, entry)
+    await _announce(connection, job, JobPaused, entry)
 
 
 async def fail_on_bug(db: Database, job: Job, error: Exception) -> None:
@@ -113,7 +99,7 @@ async def fail_on_bug(db: Database, job: Job, error: Exception) -> None:
     message = f"{type(error).__name__} at {place}. This is a bug in Dialectic."
 
     async def write(connection: Connection, job: Job) -> None:
-        await jobs.fail(connection, job, code="internal", message=message)
+        await jobs.fail(connection, job, AttemptError("internal", message))
 
     await record_end(db, job, write)
 
@@ -128,7 +114,7 @@ async def record_end(db: Database, job: Job, write: WriteEnd) -> None:
         logger.warning("could not record the end of job %s: %s", job.id, error)
 
 
-def build_remedy(job: Job, error: DialecticError) -> jobs.Raw | None:
+def build_remedy(job: Job, error: DialecticError) -> Json | None:
     """Build the remedy that is stored with a job's error; a paused job can be resumed."""
     remedy = error.remedy
     if remedy is None and error.fate is Fate.PAUSE:
@@ -138,7 +124,7 @@ def build_remedy(job: Job, error: DialecticError) -> jobs.Raw | None:
     return None if remedy is None else remedy.for_session(job.session_id).as_dict()
 
 
-def build_raw(error: DialecticError) -> jobs.Raw | None:
+def build_raw(error: DialecticError) -> Json | None:
     """Build the stored record of a provider's error response, cut if it is too long.
 
     It includes the partial text: that is not a document, but it was charged.
@@ -149,7 +135,7 @@ def build_raw(error: DialecticError) -> jobs.Raw | None:
     said = {"text": remains.partial_text[:TEXT_MAX_CHARS]} if remains.partial_text else {}
     if remains.raw is None and not said:
         return None
-    raw: jobs.Raw = _make_storable({**(remains.raw or {}), **said})
+    raw: Json = _make_storable({**(remains.raw or {}), **said})
     text = json.dumps(raw, ensure_ascii=False, default=str)
     return raw if len(text) <= RAW_MAX_CHARS else {"cut": text[:RAW_MAX_CHARS]}
 
@@ -169,12 +155,14 @@ def _make_storable(value: Any) -> Any:
             return value
 
 
-async def _announce(connection: Connection, job: Job, kind: str, error: dict[str, Any]) -> None:
-    data = {
-        "sessionId": str(job.session_id),
-        "stageSlug": job.stage_slug,
-        "iterationNumber": job.iteration_number,
-        "job_id": str(job.id),
-        "error": {"remedy": None, **error},
-    }
-    await records.record_event(connection, job.session_id, kind, data)
+async def _announce(
+    connection: Connection, job: Job, kind: type[JobRetrying | JobPaused], error: AttemptError
+) -> None:
+    event = kind(
+        session_id=job.session_id,
+        stage_slug=job.stage_slug,
+        iteration_number=job.iteration_number,
+        job_id=job.id,
+        error=EventError.model_validate(error, from_attributes=True),
+    )
+    await records.record_event(connection, event)

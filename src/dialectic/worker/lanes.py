@@ -1,9 +1,9 @@
 """Lanes limit how many jobs of each kind a worker runs at a time. Pure state, without I/O.
 
 Each endpoint has its own lane, so that a hanging endpoint does not block the others. Plan jobs call
-no endpoint and have their own lane too. The width of a lane adapts: a rejected call narrows it by
-one place, and a successful call widens it a little. While an endpoint's rate limit or circuit
-breaker blocks all calls, its lane is closed.
+no endpoint and have their own lane too. The width of a lane adapts: a job that an endpoint's limits
+turn away narrows it by one place, and any other job widens it a little. While an endpoint's rate
+limit or circuit breaker blocks all calls, its lane is closed.
 """
 
 from __future__ import annotations
@@ -77,14 +77,14 @@ class Lanes:
         return min((each for each in closed if each > 0), default=None)
 
     def widen(self, name: str) -> None:
-        """Record a successful call. As many successes as the lane is wide add one place."""
+        """Record a job that was not turned away. As many as the lane is wide add one place."""
         lane = self.by_name[name]
         was_full = lane.free < 1
         lane.width = min(lane.width + 1 / lane.width, float(lane.places))
         self._tell(lane, was_full=was_full)
 
     def narrow(self, name: str, *, until_s: float) -> None:
-        """Record a rejected call; the lane stays closed until `until_s`."""
+        """Record a job that was turned away; the lane stays closed until `until_s`."""
         lane = self.by_name[name]
         lane.width = max(1.0, min(lane.width, lane.taken - 1))
         lane.closed_until_s = max(lane.closed_until_s, until_s)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 from collections.abc import Awaitable, Callable
 
@@ -25,15 +26,15 @@ from dialectic.db.pool import (
 from dialectic.db.tables import notifications
 from dialectic.engine import Engine
 from dialectic.errors import DialecticError
-from dialectic.publishing.deletion import delete_left_behind
-from dialectic.publishing.publish import publish_left_behind
+from dialectic.publishing.publish import delete_left_behind, publish_left_behind
 
 logger = logging.getLogger(__name__)
 
-RECONNECT_FIRST_S = 0.05
-RECONNECT_MAX_S = 1.0
 PRUNE_INTERVAL_S = 600.0
 PRUNE_NEXT_S = 1.0
+
+# How long to wait before each further try to connect.
+iterate_reconnects = functools.partial(iterate_delays, 0.05, 1.0)
 
 Look = Callable[[Connection], Awaitable[None]]
 
@@ -45,7 +46,7 @@ async def repeat(address: Address, look: Look, *, interval_s: float, patience_s:
     open a new one. Retry soon after a failure, because a lease may depend on it, with a growing
     back-off for repeated failures.
     """
-    delays = iterate_delays(RECONNECT_FIRST_S, RECONNECT_MAX_S)
+    delays = iterate_reconnects()
     while True:
         with contextlib.suppress(*CONNECTION_LOST, asyncpg.PostgresError):
             connection = await connect(address, WORKER_ROLE)
@@ -53,7 +54,7 @@ async def repeat(address: Address, look: Look, *, interval_s: float, patience_s:
                 while not connection.is_closed():
                     with given_up_in_time(connection, patience_s):
                         await look(connection)
-                    delays = iterate_delays(RECONNECT_FIRST_S, RECONNECT_MAX_S)
+                    delays = iterate_reconnects()
                     await asyncio.sleep(interval_s)
             except (*CONNECTION_LOST, asyncpg.PostgresError, DialecticError) as error:
                 logger.warning("a periodic task failed and will be retried: %s", error)

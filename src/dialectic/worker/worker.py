@@ -24,12 +24,11 @@ import asyncpg
 from pgqueuer.domain.errors import PgqException
 from pgqueuer.domain.models import Job as Message
 
-from dialectic.core.backoff import iterate_delays
 from dialectic.core.job import Job, JobKey
 from dialectic.db.migrate import find_upgrade
 from dialectic.db.pool import CONNECTION_LOST, WORKER_ROLE, WRONG_STATEMENT, Connection, has_code
 from dialectic.db.queue import SETTINGS, LaneManager, open_queries
-from dialectic.db.tables import figures, jobs
+from dialectic.db.tables import jobs
 from dialectic.db.tables.accounts import sweep as sweep_accounts
 from dialectic.engine import Engine
 from dialectic.errors import DialecticError, EndpointBusy, SchemaChanged, TextBusy
@@ -40,12 +39,10 @@ from dialectic.telemetry import Value, about
 from dialectic.worker.claims import Claims
 from dialectic.worker.failures import fail_on_bug, record_end, record_failure
 from dialectic.worker.lanes import ANY, PLAN, Lanes, name_lane
-from dialectic.worker.maintenance import prune, publish, repeat
+from dialectic.worker.maintenance import iterate_reconnects, prune, publish, repeat
 
 logger = logging.getLogger(__name__)
 
-RECONNECT_FIRST_S = 0.05
-RECONNECT_MAX_S = 1.0
 DRAIN_S = 30.0
 RELEASE_S = 3.0
 # The least timeout of a heartbeat, even for short leases, and the timeout of a sweep.
@@ -174,11 +171,11 @@ class Worker:
 
     async def _listen(self) -> None:
         """Listen, and reconnect whenever the connection is lost or the listener returns."""
-        delays = iterate_delays(RECONNECT_FIRST_S, RECONNECT_MAX_S)
+        delays = iterate_reconnects()
         while not self._stopping.is_set():
             try:
                 await self._listen_once()
-                delays = iterate_delays(RECONNECT_FIRST_S, RECONNECT_MAX_S)
+                delays = iterate_reconnects()
             except (*CONNECTION_LOST, OSError, asyncpg.PostgresError, PgqException) as error:
                 logger.warning("cannot reach the queue: %s", error)
             if not self._stopping.is_set():
@@ -377,7 +374,7 @@ class Worker:
         if lost:
             logger.warning("%d call(s) were charged but their answers were lost", lost)
         await sweep_accounts(connection)
-        await figures.flush_counters(connection.fetch, self.engine.counters)
+        await self.engine.counters.flush(connection.fetch)
         for lane in await jobs.list_lanes(connection):
             self._lanes.add(lane)  # also unknown endpoints: their jobs must fail, not wait
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from dialectic.storage.local import DiskStore
+from dialectic.storage.disk import DiskStore
 from tests.unit.storage.folder_listing import KEY, all_files, names_in
 
 
@@ -24,11 +24,14 @@ def kill_after_lines(program: str, root: Path, key: str, lines: int) -> None:
         child.send_signal(signal.SIGKILL)
 
 
-DIE_BEFORE_THE_RENAME = """
-import asyncio, os, sys
+# The kernel ends a process that writes more into a file than it may.
+DIE_WHILE_WRITING = """
+import asyncio, resource, signal, sys
 from pathlib import Path
-from dialectic.storage.local import DiskStore
-Path.rename = lambda *names: os._exit(9)
+from dialectic.storage.disk import DiskStore
+signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+resource.setrlimit(resource.RLIMIT_FSIZE, (4_096, 4_096))
 asyncio.run(DiskStore(Path(sys.argv[1])).write(sys.argv[2], b"half-way" * 1000))
 """
 
@@ -37,7 +40,7 @@ async def test_a_writer_that_dies_leaves_the_old_file_and_nothing_that_lasts(
     store: DiskStore, root: Path
 ) -> None:
     await store.write(KEY, b"old")
-    assert run_to_its_end(DIE_BEFORE_THE_RENAME, root, KEY) == 9
+    assert run_to_its_end(DIE_WHILE_WRITING, root, KEY) == -signal.SIGXFSZ
     assert await store.read(KEY) == b"old"
     assert len(all_files(root)) == 2
     assert await store.list("") == [KEY]
@@ -47,7 +50,7 @@ async def test_a_writer_that_dies_leaves_the_old_file_and_nothing_that_lasts(
 
 
 async def test_deleting_a_key_clears_what_a_dead_writer_left(store: DiskStore, root: Path) -> None:
-    assert run_to_its_end(DIE_BEFORE_THE_RENAME, root, KEY) == 9
+    assert run_to_its_end(DIE_WHILE_WRITING, root, KEY) == -signal.SIGXFSZ
     assert await store.list("") == []
     await store.delete(KEY)
     assert names_in(root) == []
@@ -56,7 +59,7 @@ async def test_deleting_a_key_clears_what_a_dead_writer_left(store: DiskStore, r
 WRITE_FOREVER = """
 import asyncio, sys
 from pathlib import Path
-from dialectic.storage.local import DiskStore
+from dialectic.storage.disk import DiskStore
 async def main():
     store = DiskStore(Path(sys.argv[1]))
     while True:

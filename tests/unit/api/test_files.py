@@ -11,7 +11,7 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.types import Message
 
-from dialectic.api.files import blaming_disk, read_file, while_awaited
+from dialectic.api.files import read_file, reporting_full_disk, run_until_disconnect
 from dialectic.errors import StorageUnavailable, UsageError
 from tests.problems import refusing
 
@@ -39,7 +39,7 @@ async def test_a_client_that_waits_is_given_what_was_made() -> None:
         await asyncio.sleep(0)
         return "made"
 
-    assert await while_awaited(Client().ask(), make()) == "made"
+    assert await run_until_disconnect(Client().ask(), make()) == "made"
 
 
 async def test_what_is_made_for_a_client_that_leaves_is_given_up() -> None:
@@ -53,14 +53,14 @@ async def test_what_is_made_for_a_client_that_leaves_is_given_up() -> None:
             was_given_up.set()
         return "made"
 
-    waiting = asyncio.create_task(while_awaited(client.ask(), make()))
+    waiting = asyncio.create_task(run_until_disconnect(client.ask(), make()))
     await began.wait()
     client.leaves.set()
     assert await waiting is None
     assert was_given_up.is_set()
 
 
-async def test_whoever_breaks_the_request_off_breaks_the_work_off() -> None:
+async def test_a_cancelled_request_cancels_the_work() -> None:
     began, was_given_up = asyncio.Event(), asyncio.Event()
 
     async def make() -> None:
@@ -70,7 +70,7 @@ async def test_whoever_breaks_the_request_off_breaks_the_work_off() -> None:
         finally:
             was_given_up.set()
 
-    waiting = asyncio.create_task(while_awaited(Client().ask(), make()))
+    waiting = asyncio.create_task(run_until_disconnect(Client().ask(), make()))
     await began.wait()
     waiting.cancel()
     await asyncio.wait({waiting})
@@ -78,21 +78,31 @@ async def test_whoever_breaks_the_request_off_breaks_the_work_off() -> None:
     assert was_given_up.is_set()
 
 
+class WatchedFile(UploadFile):
+    """A file that knows whether it was read."""
+
+    was_read = False
+
+    async def read(self, size: int = -1) -> bytes:
+        self.was_read = True
+        return await super().read(size)
+
+
 async def test_a_file_is_read_when_it_is_its_turn() -> None:
-    turns = asyncio.Semaphore(1)
+    slots = asyncio.Semaphore(1)
     engine = SimpleNamespace(settings=SimpleNamespace(max_prompt_bytes=1000))
-    app = SimpleNamespace(state=SimpleNamespace(engine=engine, reading=turns))
-    request = Request({"type": "http", "app": app})
-    await turns.acquire()
-    reading = asyncio.create_task(read_file(request, UploadFile(io.BytesIO(b"A hall."))))
-    await asyncio.wait({reading}, timeout=0.05)
-    assert not reading.done()
-    turns.release()
+    app = SimpleNamespace(state=SimpleNamespace(engine=engine, reading=slots))
+    request, file = Request({"type": "http", "app": app}), WatchedFile(io.BytesIO(b"A hall."))
+    await slots.acquire()
+    reading = asyncio.create_task(read_file(request, file))
+    await asyncio.sleep(0)  # it runs until it waits
+    assert not file.was_read
+    slots.release()
     assert (await reading).text == "A hall."
 
 
 def meet(error: BaseException, cause: BaseException | None = None) -> None:
-    with blaming_disk():
+    with reporting_full_disk():
         raise error from cause
 
 

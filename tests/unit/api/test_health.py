@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from dialectic.api.health import Glance
+from dialectic.api.health import CachedCheck
 
 
-async def test_whoever_asks_while_it_looks_is_told_what_it_sees() -> None:
+async def test_a_request_during_a_check_gets_its_result() -> None:
     looks = 0
 
     async def look() -> int:
@@ -16,7 +16,7 @@ async def test_whoever_asks_while_it_looks_is_told_what_it_sees() -> None:
         await asyncio.sleep(0)
         return looks
 
-    glance = Glance(look, kept_s=60.0)
+    glance = CachedCheck(look, cache_s=60.0)
     assert await asyncio.gather(*(glance.take() for _ in range(10))) == [1] * 10
     assert await glance.take() == 1
 
@@ -27,5 +27,5 @@ async def test_what_was_seen_a_while_ago_is_looked_at_again() -> None:
     async def look() -> int:
         return next(seen)
 
-    glance = Glance(look, kept_s=-1.0)
+    glance = CachedCheck(look, cache_s=-1.0)
     assert [await glance.take(), await glance.take()] == [0, 1]

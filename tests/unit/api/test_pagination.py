@@ -24,7 +24,7 @@ def test_a_page_begins_behind_the_row_that_its_cursor_was_made_of(
 
 
 @given(st.text(max_size=80))
-def test_what_is_no_cursor_is_refused_and_breaks_nothing(text: str) -> None:
+def test_an_invalid_cursor_is_refused_and_breaks_nothing(text: str) -> None:
     with pytest.raises(InvalidCursor):
         build_page("jobs", text, 10)
     with pytest.raises(InvalidCursor):
@@ -42,6 +42,6 @@ def test_a_cursor_of_another_list_is_refused(when: datetime, row_id: UUID) -> No
 def test_there_is_a_next_page_exactly_if_there_is_more(count: int, limit: int) -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     rows = [{"id": UUID(int=n), "created_at": now} for n in range(count)][: limit + 1]
-    kept, cursor = build_listing("jobs", rows, limit)
-    assert len(kept) == min(count, limit)
-    assert (cursor is not None) == (count > limit)
+    page = build_listing("jobs", rows, limit, lambda row: row["id"], ("created_at", "id"))
+    assert len(page.items) == min(count, limit)
+    assert (page.next_cursor is not None) == (count > limit)

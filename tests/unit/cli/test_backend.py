@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.cli.backend import BEGINNING_MIN, resolve_contribution_to_change
+from dialectic.cli.backend import BEGINNING_MIN, get_to_change
 from dialectic.errors import NotFound, UsageError
 from tests.problems import refusing
 
@@ -27,15 +27,15 @@ async def test_a_beginning_is_taken_if_it_has_four_digits_of_the_id_or_more(
     text = (str(found) if has_hyphens else found.hex)[:chars]
     digits = len(text.replace("-", ""))
     if digits >= BEGINNING_MIN:
-        assert await resolve_contribution_to_change(lambda t: look_up(t, found), text) == found
+        assert await get_to_change(lambda t: look_up(t, found), text) == found
     else:
         with refusing(UsageError, reason="too_short", subject=text, limit=BEGINNING_MIN):
-            await resolve_contribution_to_change(lambda t: look_up(t, found), text)
+            await get_to_change(lambda t: look_up(t, found), text)
 
 
 async def test_what_is_not_there_is_not_called_too_short() -> None:
     with pytest.raises(NotFound):
-        await resolve_contribution_to_change(lambda text: look_up(text, UUID(int=0)), "f")
+        await get_to_change(lambda text: look_up(text, UUID(int=0)), "f")
 
 
 async def test_a_slip_is_too_short_also_if_it_means_several_things() -> None:
@@ -43,6 +43,6 @@ async def test_a_slip_is_too_short_also_if_it_means_several_things() -> None:
         raise UsageError(f"More than one begins with {text!r}.", reason="ambiguous_id")
 
     with refusing(UsageError, reason="too_short", subject="f"):
-        await resolve_contribution_to_change(doubt, "f")
+        await get_to_change(doubt, "f")
     with refusing(UsageError, reason="ambiguous_id"):
-        await resolve_contribution_to_change(doubt, "ffff")
+        await get_to_change(doubt, "ffff")

@@ -6,8 +6,7 @@ import shlex
 
 import click
 
-from dialectic.cli.examples import EXAMPLES
-from dialectic.cli.main import cli
+from dialectic.cli.main import EXAMPLES, cli
 from tests.cases import each_case
 
 

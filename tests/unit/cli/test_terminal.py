@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.cli.display.follow import describe_event
+from dialectic.cli.display.follow import JsonDisplay, describe_event
 from dialectic.cli.display.results import build_tree
 from dialectic.cli.main import _complain
 from dialectic.cli.terminal import wrap
+from dialectic.contract.events import StageEnded
+from tests.sample_events import SESSION, News, build_event, build_received
 
 words = st.lists(st.text("abc-/", min_size=1, max_size=30), min_size=1, max_size=20).map(" ".join)
 
@@ -49,8 +53,16 @@ def test_what_went_wrong_is_told_without_commanding_the_terminal(
 
 
 def complete(completed: int, failed: int) -> str | None:
-    data = {"stageSlug": "thesis", "status": "complete", "completed": completed, "failed": failed}
-    return describe_event({"type": "contribution_generation_complete", "data": data})
+    data = StageEnded(
+        session_id=SESSION,
+        stage_slug="thesis",
+        iteration_number=1,
+        status="complete",
+        completed=completed,
+        failed=failed,
+        cancelled=0,
+    )
+    return describe_event(build_event(data))
 
 
 def test_the_end_of_a_stage_counts_models_only_if_some_failed() -> None:
@@ -59,8 +71,19 @@ def test_the_end_of_a_stage_counts_models_only_if_some_failed() -> None:
 
 
 def test_an_edit_is_told_as_that_of_a_person() -> None:
-    row = {"stage": "thesis", "model_name": "a/b", "size_bytes": 7, "is_incomplete": False}
-    row |= {"storage_path": "hall/x.md", "tokens_used_output": None}
-    event = {"type": "dialectic_contribution_received", "data": {"contribution": row}}
+    edit = build_received(stage="thesis", size_bytes=7, storage_path="hall/x.md")
 
-    assert describe_event(event) == "  thesis: a person wrote 7 bytes: x.md"
+    assert describe_event(build_event(edit)) == "  thesis: a person wrote 7 bytes: x.md"
+
+
+def test_an_event_of_a_newer_server_is_shown_to_programs_alone(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    event = build_event(News(session_id=SESSION, word="hello ü"))
+
+    JsonDisplay().show(event)
+
+    assert describe_event(event) is None
+    shown = capsys.readouterr().out
+    assert json.loads(shown)["data"] == {"sessionId": str(SESSION), "word": "hello ü"}
+    assert "ü" in shown

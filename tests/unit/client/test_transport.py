@@ -6,7 +6,8 @@ from uuid import uuid4
 
 import pytest
 
-from dialectic.client import account, acting, transport
+from dialectic.client import account, sessions
+from dialectic.client.call import add_key
 from dialectic.client.transport import parse_server
 from dialectic.errors import UsageError
 from tests.cases import each_case
@@ -37,7 +38,7 @@ WRONG = [
 
 
 @each_case("url", WRONG)
-def test_what_is_no_address_is_refused_and_no_password_repeated(url: str) -> None:
+def test_an_invalid_address_is_refused_without_repeating_a_password(url: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_server(url, None)
 
@@ -45,19 +46,17 @@ def test_what_is_no_address_is_refused_and_no_password_repeated(url: str) -> Non
 
 
 def test_what_changes_something_has_one_name_however_often_it_is_sent() -> None:
-    server, call = parse_server("http://127.0.0.1", None), transport.name(acting.generate(uuid4()))
-    keys = [
-        server.build_request(transport.name(call))["headers"]["Idempotency-Key"] for _ in range(2)
-    ]
+    server, call = parse_server("http://127.0.0.1", None), add_key(sessions.generate(uuid4()))
+    keys = [server.build_request(add_key(call))["headers"]["Idempotency-Key"] for _ in range(2)]
 
     assert keys[0] == keys[1]
-    assert transport.name(acting.generate(uuid4())).key != call.key
-    assert transport.name(acting.generate(uuid4(), key="mine")).key == "mine"
+    assert add_key(sessions.generate(uuid4())).key != call.key
+    assert add_key(sessions.generate(uuid4(), key="mine")).key == "mine"
 
 
 def test_what_changes_nothing_has_no_name_and_says_only_what_is_wished() -> None:
     request = parse_server("http://127.0.0.1", None).build_request(
-        transport.name(account.list_notifications(unread=True))
+        add_key(account.list_notifications(unread=True))
     )
 
     assert "Idempotency-Key" not in request["headers"]

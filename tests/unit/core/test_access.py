@@ -36,7 +36,7 @@ def test_a_token_says_what_it_is_and_is_hashed_as_it_stands(bits: bytes, kind: T
 
 
 @given(random_bits)
-def test_a_cookie_is_no_token_and_a_token_no_cookie(bits: bytes) -> None:
+def test_a_cookie_is_not_a_token_and_a_token_not_a_cookie(bits: bytes) -> None:
     for kind, other in ((TokenKind.API, TokenKind.BROWSER), (TokenKind.BROWSER, TokenKind.API)):
         with pytest.raises(TokenInvalid):
             hash_token(kind, format_token(other, bits))
@@ -57,7 +57,7 @@ def test_the_token_stands_behind_the_word_bearer(header: str) -> None:
 
 
 @pytest.mark.parametrize("header", [None, "", "  "])
-def test_no_header_is_no_token(header: str | None) -> None:
+def test_a_request_without_a_header_has_no_token(header: str | None) -> None:
     with pytest.raises(TokenMissing):
         parse_authorization(header)
 

@@ -1,4 +1,4 @@
-"""The address of a bucket, and what is set beside it, is understood, or refused at once."""
+"""The address of a bucket and its settings are understood, or refused at once."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from urllib.parse import urlsplit
 import pytest
 
 from dialectic.core.access import Secret
-from dialectic.core.bucket import Access, Bucket, parse_bucket
+from dialectic.core.bucket import Bucket, BucketAccess, parse_bucket
 from dialectic.errors import ConfigurationError
 from tests.cases import each_case
 from tests.problems import check_error
 
-ACCESS = Access(key_id=Secret("its-name"), key=Secret("hidden"))
+ACCESS = BucketAccess(key_id=Secret("its-name"), key=Secret("hidden"))
 
 
-def parse(url: str, access: Access = ACCESS) -> Bucket:
+def parse(url: str, access: BucketAccess = ACCESS) -> Bucket:
     return parse_bucket(urlsplit(url), access)
 
 
-def refusal(url: str, access: Access = ACCESS) -> ConfigurationError:
+def refusal(url: str, access: BucketAccess = ACCESS) -> ConfigurationError:
     with pytest.raises(ConfigurationError) as caught:
         parse(url, access)
     assert "hidden" not in caught.value.message

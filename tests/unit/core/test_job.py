@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from random import Random
 from typing import Any
 from uuid import UUID, uuid4
@@ -11,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dialectic.core.documents.file_paths import Relation
 from dialectic.core.job import (
     ExecutePayload,
     Input,
     Job,
-    Naming,
     PlanPayload,
     derive_child_job_id,
     derive_contribution_id,
@@ -77,7 +76,7 @@ def test_an_execute_payload_is_told_from_a_plan_by_its_type_alone() -> None:
     payload = parse_payload(EXECUTE)
     assert isinstance(payload, ExecutePayload)
     assert payload.inputs == (Input(contribution_id=SOURCE_ID, rule=0),)
-    assert payload.naming == Naming(kind="about", sources=("offline-builder",))
+    assert payload.naming == Relation("about", ("offline-builder",))
     assert parse_payload(payload.model_dump(mode="json")) == payload
 
 
@@ -183,27 +182,19 @@ def test_parent_step_and_every_source_take_part_in_the_id_of_a_child() -> None:
     assert derive_root_job_id(one, iteration=1, stage_slug="x", model_index=1) not in ids
 
 
-def test_a_claimed_job_carries_the_token_of_its_row() -> None:
-    row: dict[str, Any] = {
-        "tenant_id": uuid4(),
-        "id": uuid4(),
-        "session_id": uuid4(),
-        "stage_slug": "thesis",
-        "iteration_number": 1,
-        "attempt_count": 7,
-        "retry_count": 2,
-        "max_retries": 3,
-        "current_step": 1,
-        "payload": PLAN,
-        "status": "processing",
-        "throttled_since": datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC),
-        "claimed_at": datetime(2026, 1, 1, 12, 1, 0, tzinfo=UTC),
-        "error_details": [{"code": code} for code in ("a", "b", "worker_lost", "b")],
-        "is_spend_approved": True,
-    }
-    job = Job.from_row(row)
-    assert job.is_spend_approved
-    assert (job.id, job.attempt, job.retry_count, job.payload_json) == (row["id"], 7, 2, PLAN)
-    assert job.throttled_s == 60.0
-    assert Job.from_row({**row, "throttled_since": None}).throttled_s == 0.0
+def test_an_error_is_counted_as_long_as_it_comes_last_whatever_workers_were_lost() -> None:
+    job = Job(
+        tenant_id=uuid4(),
+        id=uuid4(),
+        session_id=uuid4(),
+        stage_slug="thesis",
+        iteration_number=1,
+        attempt=7,
+        retry_count=2,
+        max_retries=3,
+        current_step=1,
+        throttled_s=0.0,
+        payload_json=PLAN,
+        error_codes=("a", "b", "worker_lost", "b"),
+    )
     assert [job.count_repeats(code) for code in "abc"] == [0, 2, 0]

@@ -1,11 +1,11 @@
-"""Only whoever is at the machine itself passes for its owner, and only while nobody has a token."""
+"""Only a caller on the machine itself counts as its owner, and only while no token exists."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.core.local_trust import (
+from dialectic.core.access import (
     FORWARDING_HEADERS,
     SECURE_COOKIE,
     Access,
@@ -30,7 +30,7 @@ LOOKALIKES = [
 ]
 
 
-def knock(**headers: str) -> RequestOrigin:
+def build_origin(**headers: str) -> RequestOrigin:
     return RequestOrigin.read({name.replace("_", "-"): value for name, value in headers.items()})
 
 
@@ -49,15 +49,15 @@ def test_where_others_can_come_a_server_opens_only_if_it_can_know_them(host: str
 
 @each_case("host", ["127.0.0.1:8000", "localhost:8000", "localhost", "[::1]:8000"])
 def test_the_owner_needs_no_token_at_the_machine(host: str) -> None:
-    assert decide_access("127.0.0.1", knock(host=host), has_tokens=False) is Access.AS_OWNER
-    own = knock(host=host, origin=f"http://{host}")
+    assert decide_access("127.0.0.1", build_origin(host=host), has_tokens=False) is Access.AS_OWNER
+    own = build_origin(host=host, origin=f"http://{host}")
     assert decide_access("127.0.0.1", own, has_tokens=False) is Access.AS_OWNER
 
 
 @each_case("host", [*LOOKALIKES, *PUBLIC, "a/b", "[", "localhost:999999", "u@localhost"])
 def test_a_name_that_was_made_to_lead_here_is_foreign(host: str) -> None:
     for header in (host, f"{host}:8000"):
-        found = decide_access("127.0.0.1", knock(host=header), has_tokens=False)
+        found = decide_access("127.0.0.1", build_origin(host=header), has_tokens=False)
         assert found is Access.FOREIGN, header
     assert decide_access("127.0.0.1", RequestOrigin(None), has_tokens=False) is Access.FOREIGN
 
@@ -72,7 +72,7 @@ def test_a_name_that_was_made_to_lead_here_is_foreign(host: str) -> None:
 )
 def test_a_page_of_another_origin_is_foreign(origin: str) -> None:
     found = decide_access(
-        "127.0.0.1", knock(host="localhost:8000", origin=origin), has_tokens=False
+        "127.0.0.1", build_origin(host="localhost:8000", origin=origin), has_tokens=False
     )
     assert found is Access.FOREIGN
 
@@ -89,12 +89,12 @@ def test_a_page_of_another_origin_is_foreign(origin: str) -> None:
 def test_a_picture_in_a_page_of_another_site_is_foreign_although_it_names_no_origin(
     site: str, access: Access
 ) -> None:
-    seen = knock(host="localhost:8000", sec_fetch_site=site)
+    seen = build_origin(host="localhost:8000", sec_fetch_site=site)
     assert decide_access("127.0.0.1", seen, has_tokens=False) is access
 
 
 @each_case("header", FORWARDING_HEADERS)
-def test_whoever_comes_through_a_proxy_is_not_the_owner(header: str) -> None:
+def test_a_caller_through_a_proxy_is_not_the_owner(header: str) -> None:
     seen = RequestOrigin.read({"host": "127.0.0.1:8000", header: "203.0.113.9"})
     assert decide_access("127.0.0.1", seen, has_tokens=False) is Access.UNKNOWN
 
@@ -102,7 +102,7 @@ def test_whoever_comes_through_a_proxy_is_not_the_owner(header: str) -> None:
 @given(
     st.sampled_from([*LOOPBACK, *PUBLIC]), st.text(max_size=20), st.none() | st.text(max_size=20)
 )
-def test_nobody_is_the_owner_once_there_is_a_token_or_elsewhere(
+def test_no_caller_is_the_owner_once_a_token_exists_or_from_elsewhere(
     listens_at: str, host: str, origin: str | None
 ) -> None:
     for seen in (RequestOrigin(host, origin), RequestOrigin("localhost", None)):
@@ -111,8 +111,8 @@ def test_nobody_is_the_owner_once_there_is_a_token_or_elsewhere(
             assert decide_access(listens_at, seen, has_tokens=False) is Access.UNKNOWN
 
 
-HERE, ELSEWHERE = knock(host="localhost:8000"), knock(host="dialectic.example")
-BY_PROXY = knock(host="127.0.0.1:8000", x_forwarded_for="203.0.113.9")
+HERE, ELSEWHERE = build_origin(host="localhost:8000"), build_origin(host="dialectic.example")
+BY_PROXY = build_origin(host="127.0.0.1:8000", x_forwarded_for="203.0.113.9")
 
 
 def test_a_cookie_is_out_of_reach_of_scripts_and_of_other_sites() -> None:
@@ -133,7 +133,7 @@ def test_the_cookie_is_found_among_others_under_the_name_it_was_given() -> None:
         assert find_cookie(absent, HERE) is None
 
 
-def test_the_cookie_that_let_nobody_in_is_taken_away_and_no_other() -> None:
+def test_a_cookie_that_was_refused_is_deleted_and_no_other() -> None:
     away = RequestOrigin("hall.example", scheme="https")
     ours = {"cookie": f"theme=dark; {SECURE_COOKIE}=dls_old"}
     assert build_removal(ours, away) == build_set_cookie("", away, max_age_s=0)

@@ -126,7 +126,7 @@ def test_a_short_id_is_the_beginning_of_an_id() -> None:
 
 
 @each_case("unique", ["", "1234567", "not-an-id", "../../..", "\uff11" * 8])
-def test_what_does_not_begin_with_eight_digits_is_no_id(unique: str) -> None:
+def test_a_text_that_does_not_begin_with_eight_digits_is_not_an_id(unique: str) -> None:
     assert not is_short_id(unique)
     with refusing(UsageError, reason="not_an_id"):
         short_id(unique)

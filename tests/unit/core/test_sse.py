@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.core.sse import EVENT_BYTES_MAX, Event, EventParser, Numbering
+from dialectic.core.sse import EVENT_BYTES_MAX, SKIPPED_LINES_MAX, Event, EventParser, Numbering
 from dialectic.core.strict_json import MalformedJson
 
 
@@ -135,3 +135,12 @@ def test_ids_that_are_not_numbers_are_ignored() -> None:
     )
     assert not any(is_repeat(("7", "a"), ("7", "b"), ("7", "b"), ("1", "b")))
     assert not any(is_repeat(("9" * 30, "a"), ("9" * 30, "a")))
+
+
+@pytest.mark.parametrize("line", [b": keep\n", b"\n", b"novelty: x\n"])
+def test_lines_without_data_between_two_events_have_a_limit(line: bytes) -> None:
+    parser = EventParser()
+    for _ in range(3):
+        assert parser.feed(line * (SKIPPED_LINES_MAX - 2) + b"data: a\n\n") == [Event("a")]
+    with pytest.raises(MalformedJson):
+        parser.feed(line * (SKIPPED_LINES_MAX + 1))

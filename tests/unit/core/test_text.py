@@ -80,7 +80,9 @@ def test_text_that_people_write_is_left_alone(text: str) -> None:
         (f"1{ZWJ}2", "12", ["removed 1 zero-width character"]),
     ],
 )  # fmt: skip
-def test_what_nobody_sees_is_taken_out_and_noted(text: str, cleaned: str, notes: list[str]) -> None:
+def test_invisible_characters_are_removed_and_noted(
+    text: str, cleaned: str, notes: list[str]
+) -> None:
     assert clean_text(text) == (cleaned, notes)
 
 

@@ -8,15 +8,15 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.core.event import Event
 from dialectic.events.channel import QUEUE_MAX, TAIL_BYTES_MAX, TAIL_MAX, Channel, Subscription
+from dialectic.events.frames import EventFrame
 
 TENANT, USER, SESSION = (UUID(int=n) for n in range(1, 4))
 AT_ONCE_S = 0.0
 
 
-def build_events(first: int, last: int, *, size_bytes: int = 1) -> list[Event]:
-    return [Event(seq, None, SESSION, b"x" * size_bytes) for seq in range(first, last + 1)]
+def build_events(first: int, last: int, *, size_bytes: int = 1) -> list[EventFrame]:
+    return [EventFrame(seq, None, SESSION, b"x" * size_bytes) for seq in range(first, last + 1)]
 
 
 def publish(channel: Channel, first: int, last: int, *, size_bytes: int = 1) -> None:

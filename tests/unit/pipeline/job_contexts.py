@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID, uuid5
 
-from dialectic.core.job import ExecutePayload, Input, Job, Naming, PlanPayload
+from dialectic.core.documents.file_paths import Relation
+from dialectic.core.job import ExecutePayload, Input, Job, PlanPayload
 from dialectic.core.process.definition import Process
-from dialectic.pipeline.load import JobContext, Text
+from dialectic.pipeline.load import Feedback, JobContext, Target, Text
 from dialectic.pipeline.outline import build_outline
 from tests.unit.small_process import build, build_content, build_input, build_stage, build_step
 
@@ -62,7 +63,6 @@ def build_text(kind: str, author: int, origin: int | None = None, **changes: Any
         "model_index": author,
         "rank": about,
         "origin": about,
-        "is_origin": origin is None,
         "path": f"p/1_{kind}/model-{author}_{about}_{kind}.md",
         "content": f"The {kind} of {author} on {about}.",
         **changes,
@@ -80,7 +80,7 @@ CRITIQUES = [
 def build_scene(
     *texts: Text,
     iteration: int = 1,
-    feedback: Sequence[dict[str, Any]] = (),
+    feedback: Sequence[Feedback] = (),
     process: Process = PROCESS,
     **changes: Any,
 ) -> JobContext:
@@ -113,18 +113,15 @@ def build_scene(
     return JobContext(**values)
 
 
-def build_feedback(stage: str, said: str, **changes: Any) -> dict[str, Any]:
-    return {
-        "stage": stage,
-        "iteration": 1,
-        "content": said,
-        "rating": None,
-        "target_type": None,
-        "target_origin": None,
-        "target_model_index": None,
-        "target_is_origin": None,
-        **changes,
-    }
+def build_feedback(
+    stage: str,
+    said: str,
+    *,
+    iteration: int = 1,
+    rating: int | None = None,
+    target: Target | None = None,
+) -> Feedback:
+    return Feedback(stage, iteration, said, rating, target)
 
 
 def build_plan(model_index: int = 1, output_type: str = "thesis") -> PlanPayload:
@@ -151,7 +148,7 @@ def build_critique(author: int, text: Text) -> ExecutePayload:
         origin=text.origin,
         source_group=text.id,
         target_contribution_id=text.id,
-        naming=Naming(kind="about", sources=("offline-skeptic",)),
+        naming=Relation("about", ("offline-skeptic",)),
     )
 
 

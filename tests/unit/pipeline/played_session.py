@@ -64,7 +64,6 @@ class PlayedSession:
     fails: Callable[[UUID], bool] = never
     chance: Random = field(default_factory=lambda: Random(0))
     documents: dict[UUID, Document] = field(default_factory=dict)
-    made_in: dict[UUID, str] = field(default_factory=dict)
     ended: set[UUID] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -105,7 +104,7 @@ class PlayedSession:
         ]
         self.chance.shuffle(documents)
         self.chance.shuffle(progress)
-        return Situation(documents, self.made_in, progress, self.models, self.outline)
+        return Situation(documents, progress, self.models, self.outline)
 
     def decide(self, plan: PlanJob) -> Decision:
         return decide_plan(plan.id, plan.payload, plan.stage, plan.current_step, self.look())
@@ -161,9 +160,8 @@ class PlayedSession:
     def _save(
         self, job_id: UUID, stage: Stage, kind: str, place: tuple[int, int, UUID | None, int]
     ) -> None:
-        document = Document(derive_contribution_id(job_id), kind, *place)
+        document = Document(derive_contribution_id(job_id), stage.slug, kind, *place)
         self.documents[document.id] = document
-        self.made_in[document.id] = stage.slug
 
     def list_waiting(self) -> list[tuple[PlanJob, PlannedChild]]:
         return [
@@ -203,7 +201,7 @@ class PlayedSession:
         return [c.payload for c in children if c.payload.output_type == output_type]
 
     def count_documents(self) -> list[int]:
-        kinds = [(self.made_in[d.id], d.type) for d in self.documents.values()]
+        kinds = [d.kind for d in self.documents.values()]
         return [kinds.count((step.stage_slug, step.output_type)) for step in self.outline.steps]
 
 

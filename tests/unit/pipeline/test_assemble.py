@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.core.documents.file_locations import ContributionName, StageFolder
+from dialectic.core.documents.file_paths import ContributionName, StageFolder
 from dialectic.core.documents.prompts import build_block
 from dialectic.core.documents.stitching import Chunk, describe_end
 from dialectic.core.job import PlanPayload
@@ -59,17 +59,10 @@ MATERIAL = Material(
     name=ContributionName("offline-small", 1, "thesis"),
     system="You are an author.",
     words=WORDS,
-    output_type="thesis",
-    is_intermediate=False,
     is_lead=True,
     is_first_session=True,
     rank=1,
     origin=1,
-    source_group=None,
-    target_contribution_id=None,
-    flags=(),
-    expected=(),
-    max_output_tokens=None,
 )
 
 
@@ -128,7 +121,7 @@ EVERYTHING = """\
 """
 
 
-def test_every_foreign_text_stands_in_a_block_of_its_own_under_its_label() -> None:
+def test_every_foreign_text_has_a_block_of_its_own_under_its_label() -> None:
     words = replace(
         WORDS,
         template=EVERYTHING,

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from dialectic.core.documents.prompts import build_block, render_template
 from dialectic.core.models.model import ModelCard
-from dialectic.core.money.output_statistics import OutputStatistics, Sample
-from dialectic.core.money.quote import Amount, Figures, Quote
+from dialectic.core.money.quote import Amount, Figures, OutputStatistics, Quote, Sample
 from dialectic.core.process.definition import Process
 from dialectic.pipeline.call_estimate import Terms
 from dialectic.pipeline.estimate import (

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.core.documents.file_locations import About, ContributionName, Plain
+from dialectic.core.documents.file_paths import ContributionName, Relation
 from dialectic.errors import PlanError
 from dialectic.pipeline.assemble import compose_prompt
 from dialectic.pipeline.gather import SELF_CRITIQUE, gather, gather_stage_words
-from dialectic.pipeline.load import Text
+from dialectic.pipeline.load import GivenText, Target, Text
 from tests.cases import each_case
 from tests.problems import refusing
 from tests.unit.pipeline.job_contexts import (
@@ -39,7 +39,7 @@ def test_the_first_stage_reads_the_request_alone() -> None:
     assert material.words.inputs == ()
     assert material.words.request.text == "Bread."
     assert material.system == "You write."
-    assert material.name == ContributionName("offline-architect", 1, "thesis", Plain())
+    assert material.name == ContributionName("offline-architect", 1, "thesis", Relation())
     assert material.folder.stage == "thesis"
 
 
@@ -55,7 +55,7 @@ def test_a_turn_reads_its_own_inputs_though_more_is_on_the_table(author: int, te
     is_own = author == text.model_index
     assert material.flags == ((SELF_CRITIQUE,) if is_own else ())
     assert material.target_contribution_id == material.source_group == text.id
-    assert material.name.relation == About("offline-skeptic")
+    assert material.name.relation == Relation("about", ("offline-skeptic",))
 
 
 def test_a_stage_without_steps_reads_all_that_its_rules_ask_for_and_no_other_type() -> None:
@@ -85,7 +85,7 @@ def test_a_second_iteration_begins_with_the_outcomes_of_the_first() -> None:
 
 
 @given(st.uuids(version=4))
-def test_labels_name_nobody_and_tell_all_documents_apart(session: UUID) -> None:
+def test_labels_name_no_author_and_tell_all_documents_apart(session: UUID) -> None:
     scene = build_scene(*CRITIQUES, session_id=session)
     words = gather_stage_words(scene, VERDICT)
     labels = [item.label for item in words.inputs]
@@ -151,15 +151,10 @@ def test_the_next_iteration_hears_everything_that_was_said_about_this_one() -> N
 
 
 def test_what_is_said_about_one_document_names_it_by_its_label() -> None:
-    about = {
-        "target_type": "thesis",
-        "target_origin": 2,
-        "target_model_index": 2,
-        "target_is_origin": True,
-    }
+    about = Target("thesis", origin=2, model_index=2, is_origin=True)
     said = [
-        build_feedback("thesis", "Lovely.", **about),
-        build_feedback("thesis", "", rating=2, **about),
+        build_feedback("thesis", "Lovely.", target=about),
+        build_feedback("thesis", "", rating=2, target=about),
     ]
     scene = build_scene(*THESES, feedback=said)
     material = gather(scene, build_job("antithesis"), build_critique(1, THESES[1]))
@@ -172,7 +167,7 @@ def test_what_is_said_about_one_document_names_it_by_its_label() -> None:
 
 
 def test_context_is_labelled_by_its_kind() -> None:
-    scene = build_scene(context=({"type": "domain_standards", "content": "With tax."},))
+    scene = build_scene(context=(GivenText("domain_standards", "With tax."),))
     (item,) = gather_stage_words(scene, THESIS).context
     assert (item.label, item.text) == ("Domain standards", "With tax.")
 
@@ -194,7 +189,7 @@ def test_only_the_lead_is_the_lead_and_only_final_documents_are_cut(author: int)
     assert not material.is_intermediate
 
 
-def test_one_who_writes_two_documents_of_several_is_no_critic_of_himself() -> None:
+def test_an_author_of_two_of_several_documents_does_not_criticise_himself() -> None:
     payload = build_critique(1, THESES[0]).model_copy(
         update={"target_contribution_id": None, "source_group": uuid4()}
     )

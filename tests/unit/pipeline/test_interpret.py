@@ -230,7 +230,7 @@ def test_an_answer_that_ended_by_itself_is_the_document() -> None:
     )
 
 
-def test_an_answer_that_was_cut_off_is_gone_on_with() -> None:
+def test_an_answer_that_was_cut_off_is_continued() -> None:
     assert interpret(cut_off(HEAD), [], ON) == Continue()
     assert interpret(cut_off(MORE), [HEAD], ON) == Continue()
 
@@ -241,7 +241,7 @@ def test_the_last_turn_makes_the_document_of_all_of_them() -> None:
 
 
 @pytest.mark.parametrize("said", [[], [HEAD]])
-def test_where_nobody_wants_more_a_cut_off_answer_is_a_document_marked_incomplete(
+def test_without_continuation_a_truncated_answer_is_a_document_marked_incomplete(
     said: list[str],
 ) -> None:
     outcome = interpret(cut_off(MORE), said, OFF)
@@ -249,7 +249,7 @@ def test_where_nobody_wants_more_a_cut_off_answer_is_a_document_marked_incomplet
 
 
 @each_case("continuations_max", range(4))
-def test_after_so_many_further_turns_the_document_is_what_there_is(continuations_max: int) -> None:
+def test_after_the_last_allowed_turn_the_document_is_what_exists(continuations_max: int) -> None:
     limits = Limits(continues=True, continuations_max=continuations_max)
     turns = [
         f"{number}. Turn {number} speaks of the year {1900 + number}.\n" for number in range(9)
@@ -269,7 +269,7 @@ def test_a_further_turn_without_words_ends_the_document_where_it_is(text: str) -
     assert outcome == Finish(HEAD + text, is_incomplete=True, flags=("no_progress",))
 
 
-def test_a_further_turn_of_a_few_letters_for_many_tokens_is_no_progress() -> None:
+def test_a_further_turn_of_a_few_letters_for_many_tokens_is_not_progress() -> None:
     outcome = interpret(cut_off("tes", output_tokens=8_000), [HEAD], ON)
     assert outcome == Finish(f"{HEAD}tes", is_incomplete=True, flags=("no_progress",))
     assert interpret(cut_off("tes", output_tokens=1), [HEAD], ON) == Continue(), (
@@ -288,7 +288,7 @@ def test_nothing_more_to_say_is_the_end_of_a_text_that_can_end_there() -> None:
 OPEN = "# A plan\n\n```python\nprint('the hall')\n"
 
 
-def test_an_answer_that_says_it_is_whole_and_leaves_a_fence_open_is_gone_on_with_once() -> None:
+def test_an_answer_that_says_it_is_whole_and_leaves_a_fence_open_is_continued_once() -> None:
     stop = build_reply(FinishReason.STOP, OPEN)
     assert interpret(stop, [], ON) == Continue()
     closed = build_reply(FinishReason.STOP, "```\n")
@@ -302,7 +302,7 @@ def test_what_stays_open_after_that_is_taken_as_it_is_and_flagged(text: str) -> 
 
 
 @pytest.mark.parametrize("limits", [OFF, Limits(continues=True, continuations_max=0)])
-def test_where_nobody_goes_on_it_is_flagged_at_once(limits: Limits) -> None:
+def test_without_continuation_it_is_flagged_at_once(limits: Limits) -> None:
     outcome = interpret(build_reply(FinishReason.STOP, '{"plan": ['), [], limits)
     assert outcome == Finish('{"plan": [', is_incomplete=False, flags=("unclosed",))
 

@@ -170,7 +170,7 @@ def test_in_any_process_the_calls_are_those_that_a_run_makes_and_read_what_it_re
 ) -> None:
     played = PlayedSession(process, [f"offline/m{n}" for n in range(models)]).play_in_order()
     keys = {
-        d.id: DocumentKey(played.made_in[d.id], d.type, d.model_index, d.rank)
+        d.id: DocumentKey(d.stage_slug, d.type, d.model_index, d.rank)
         for d in played.documents.values()
     }
     made = {

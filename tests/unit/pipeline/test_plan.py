@@ -10,18 +10,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dialectic.core.documents.file_locations import (
-    About,
+from dialectic.core.documents.file_paths import (
     ContributionName,
-    From,
     Intermediate,
-    Plain,
-    Reducing,
-    Relation,
     StageFolder,
+    build_path,
 )
-from dialectic.core.documents.file_paths import build_path
-from dialectic.core.job import Naming
 from dialectic.core.process.definition import Process
 from dialectic.core.slug import slugify_name
 from dialectic.errors import Fate, PlanError
@@ -207,18 +201,6 @@ def test_a_model_that_failed_leaves_the_others_to_go_on() -> None:
 # Names and ids ----------------------------------------------------------------------------------
 
 
-def build_relation(naming: Naming) -> Relation:
-    match naming.kind:
-        case "plain":
-            return Plain()
-        case "about":
-            return About(*naming.sources)
-        case "from":
-            return From(naming.sources)
-        case "reducing":
-            return Reducing(*naming.sources)
-
-
 def list_paths(played: PlayedSession) -> list[str]:
     """The path of every planned document, by its payload alone."""
     return [
@@ -229,7 +211,7 @@ def list_paths(played: PlayedSession) -> list[str]:
                     slugify_name(child.payload.model_name, fallback="model"),
                     child.payload.ordinal,
                     child.payload.output_type,
-                    build_relation(child.payload.naming),
+                    child.payload.naming,
                 ),
             )
         )
@@ -400,7 +382,7 @@ def test_the_last_step_waits_until_every_other_model_has_passed_or_failed(ends: 
     assert (decision.awaits, decision.is_step_open) == ((), False)
 
 
-def test_a_plan_job_that_is_not_there_yet_is_awaited_all_the_same() -> None:
+def test_a_plan_job_that_does_not_exist_yet_is_still_awaited() -> None:
     played = PlayedSession(STANDARD, [A, B])
     played.replan(played.find_plan("thesis", 1))
     played.plans.remove(played.find_plan("thesis", 2))

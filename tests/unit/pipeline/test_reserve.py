@@ -5,9 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from uuid import UUID
 
-from dialectic.core.models.messages import UsageSource
-from dialectic.core.models.usage import Actual
-from dialectic.core.money.price import Rates
+from dialectic.core.models.messages import Actual, UsageSource
 from dialectic.errors import (
     DatabaseFull,
     DialecticError,
@@ -22,13 +20,14 @@ from tests.cases import each_case
 from tests.conformance.provider_client import CARD
 
 HOLD = Hold(
-    key="a call",
+    hold_key="a call",
     wallet_id=UUID(int=1),
     is_play=False,
     purpose=Purpose.CALL,
     model_name=CARD.name,
     amount_credits=1_000,
-    rates=Rates(Decimal(1), Decimal(2)),
+    input_credits_per_token=Decimal(1),
+    output_credits_per_token=Decimal(2),
     counted_input_tokens=100,
     output_cap_tokens=400,
     state=HoldState.PENDING,

@@ -37,7 +37,7 @@ def list_of(process: Process, output_type: str, models: int) -> list[PlannedCall
 
 @each_case("models", [2, 3, 5])
 @each_case("readers", [1, 2])
-def test_each_document_is_read_by_so_many_models_and_none_by_its_author_if_others_do(
+def test_each_document_is_read_by_a_set_number_of_models_and_by_its_author_last(
     models: int, readers: int
 ) -> None:
     calls = list_of(build_sampled({"readers_max": readers}), "antithesis", models)
@@ -50,7 +50,7 @@ def test_each_document_is_read_by_so_many_models_and_none_by_its_author_if_other
 
 @each_case("models", [2, 3, 5])
 @each_case("most", [1, 2])
-def test_of_what_was_made_from_a_document_each_model_reads_so_much(models: int, most: int) -> None:
+def test_each_model_reads_a_set_number_of_descendants_of_a_document(models: int, most: int) -> None:
     calls = list_of(build_sampled(per_source_max=most), "pair", models)
     assert len(calls) == models * models * most
     per_thesis = Counter((call.makes.model_index, call.reads[0]) for call in calls)
@@ -111,7 +111,11 @@ def test_files_of_one_model_never_share_a_number(process: Process, models: int) 
     build_small_outline(process, models)
     played = PlayedSession(process, ["offline/same"] * models).play_in_order()
     named = Counter(
-        (played.made_in[derive_contribution_id(child.id)], payload.output_type, payload.ordinal)
+        (
+            played.documents[derive_contribution_id(child.id)].stage_slug,
+            payload.output_type,
+            payload.ordinal,
+        )
         for child, payload in ((child, child.payload) for child in played.children.values())
     )
     assert max(named.values(), default=1) == 1

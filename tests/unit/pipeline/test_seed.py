@@ -41,7 +41,7 @@ def test_in_a_stage_with_steps_it_lists_what_is_read_by_name_and_holds_none_of_i
     assert "Cheaper." in seed.text
 
 
-def test_it_stands_in_the_folder_of_its_stage_and_iteration() -> None:
+def test_it_is_in_the_folder_of_its_stage_and_iteration() -> None:
     scene = build_scene(iteration=2)
     seed = build_seed_prompt(scene, PROCESS.load_stage("thesis"))
     short = str(SESSION)[:8]

@@ -1,4 +1,4 @@
-"""Each strategy deals out exactly what it promises, whoever comes first and whoever is missing."""
+"""Each strategy assigns exactly what it promises, whatever comes first and whatever is missing."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ def build_document(
 ) -> Document:
     return Document(
         id=uuid5(UUID(int=1), f"{kind}:{model_index}:{rank}"),
+        stage_slug=kind,
         type=kind,
         model_index=model_index,
         rank=rank,

@@ -166,7 +166,7 @@ def test_documents_under_a_key_of_json_are_cut_out_of_a_whole_answer_only(
         (False, 3, f"session-{MATERIAL.folder.session}-iteration-3-"),
     ],
 )
-def test_the_agreed_plans_of_all_runs_of_a_project_stand_beside_each_other(
+def test_the_agreed_plans_of_all_runs_of_a_project_are_in_one_folder(
     is_first: bool, iteration: int, prefix: str
 ) -> None:
     plan = ExpectedDocument(key="plan", title="Plan", heading="## Plan", fills_pending=True)

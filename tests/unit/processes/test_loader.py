@@ -91,7 +91,7 @@ def test_the_prompt_asks_for_every_document_that_is_cut_out_of_the_answer(stage:
         assert f"`{document.heading}`" in asking
 
 
-def test_the_role_of_every_stage_says_that_material_is_no_instruction() -> None:
+def test_the_role_of_every_stage_says_that_material_is_not_an_instruction() -> None:
     for stage in STANDARD.order:
         role = " ".join(STANDARD.prompts[stage.system_prompt_name].split())
         assert (
@@ -162,7 +162,7 @@ def test_an_overlay_that_fits_nothing_is_refused_with_its_own_file(own: Path) ->
         load_process(str(own))
 
 
-def test_a_file_that_is_no_prompt_does_not_matter(own: Path) -> None:
+def test_a_file_that_is_not_a_prompt_does_not_matter(own: Path) -> None:
     (own / "prompts" / "notes.txt").write_bytes(b"\xff")
     (own / "overlays" / "notes.md").write_bytes(b"\xff")
     assert load_process(str(own)).content_hash == STANDARD.content_hash

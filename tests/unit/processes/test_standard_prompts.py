@@ -1,4 +1,4 @@
-"""The prompts of the standard process: what each must say, whoever reads it."""
+"""The prompts of the standard process: what each must say to any reader."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from dialectic.core.documents.prompts import build_block, render_template
 from dialectic.core.models.messages import Message, Request, Role
 from dialectic.processes.loader import load_process
-from dialectic.providers.offline import CARDS, OfflineProvider
+from dialectic.providers.offline.provider import CARDS, OfflineProvider
 
 PROCESS = load_process("standard")
 REQUEST = """Build a mobile app that helps volunteers of a food bank plan deliveries to residents.
@@ -101,7 +101,7 @@ def call(
 
 @functools.cache
 def run(count: int, feedback: str = "") -> tuple[Call, ...]:
-    """Carry the request through all five stages with so many models."""
+    """Carry the request through all five stages with a number of models."""
     models = range(count)
     letters = "ABC"[:count]
     theses = [call("thesis", m) for m in models]

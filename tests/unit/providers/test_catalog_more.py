@@ -22,7 +22,7 @@ from dialectic.providers.catalog import (
     choose_default_models,
     load_shipped,
 )
-from dialectic.providers.offline import CARDS, OfflineProvider
+from dialectic.providers.offline.provider import CARDS, OfflineProvider
 from dialectic.settings import Settings
 from tests.problems import check_error, refusing
 
@@ -146,7 +146,7 @@ def test_an_unknown_model_of_a_known_endpoint_says_how_to_configure_it(
 
 
 @pytest.mark.parametrize("name", ["nobody/model", "offline/nobody", "model", "", "openai/"])
-def test_a_model_of_nobody_is_told_those_that_can_be_asked(tmp_path: Path, name: str) -> None:
+def test_an_unknown_model_is_answered_with_the_usable_ones(tmp_path: Path, name: str) -> None:
     with pytest.raises(UnknownModel) as caught:
         build(tmp_path).load_card(name)
     check_error(caught.value, repr(name), ", ".join(OFFLINE), reason="no_model", subject=name)
@@ -158,7 +158,7 @@ def test_a_long_list_of_models_is_not_recited(tmp_path: Path) -> None:
     assert len(caught.value.message) < 200
 
 
-def test_nobody_answers_for_an_endpoint_without_a_provider() -> None:
+def test_an_endpoint_without_a_provider_gives_no_answer() -> None:
     (card, *_) = CARDS
     with refusing(NotFound, reason="no_provider", subject="offline"):
         Catalog(cards={card.name: card}, providers={}).load_provider(card)

@@ -156,7 +156,7 @@ def test_a_quota_of_a_day_is_not_waited_for_although_google_names_a_wait(
     assert complaint.retry_after_s == 59.0
 
 
-def test_a_purse_that_is_only_held_says_when_to_come_back() -> None:
+def test_funds_that_are_only_reserved_say_when_to_retry() -> None:
     assert classify(read_complaint(402, {}, {"retry-after": "3"})) is Kind.THROTTLED
 
 
@@ -228,7 +228,7 @@ def test_a_wait_is_a_finite_number_from_zero_up_or_none(text: str, date: str) ->
 
 
 @given(status=st.integers(100, 599), body=JSON)
-def test_whatever_stands_in_a_body_is_classed(status: int, body: Any) -> None:
+def test_every_body_of_an_error_is_classified(status: int, body: Any) -> None:
     assert classify(read_complaint(status, body)) in Kind
 
 

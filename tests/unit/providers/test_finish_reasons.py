@@ -131,7 +131,7 @@ def test_the_table_holds_nothing_that_is_not_written_out_here(vendor: Vendor) ->
     [row for row in ROWS if row[0] in CHATTERS],
     ids=lambda value: str(value),
 )
-def test_whoever_speaks_as_a_chat_is_understood(
+def test_every_chat_completions_server_is_understood(
     vendor: Vendor, word: str, expected: FinishReason
 ) -> None:
     assert read_finish(Vendor.CHAT, word) is expected
@@ -148,7 +148,7 @@ def test_no_two_of_those_who_speak_alike_contradict_each_other() -> None:
     "raw",
     [None, "", 0, 1, 1.5, True, False, [], ["stop"], {}, b"stop", " stop", "stop\n", "\u017ftop"],
 )
-def test_what_is_no_word_is_an_error(vendor: Vendor, raw: Any) -> None:
+def test_a_value_that_is_not_a_word_is_an_error(vendor: Vendor, raw: Any) -> None:
     assert read_finish(vendor, raw) is FinishReason.ERROR
 
 

@@ -64,7 +64,7 @@ def test_a_model_that_only_its_endpoint_knows_is_unusable_until_configured(
     assert row == rows[-1]
 
 
-def test_what_an_endpoint_listed_that_is_no_longer_declared_is_forgotten(catalog: Catalog) -> None:
+def test_the_list_of_an_endpoint_that_was_removed_is_forgotten(catalog: Catalog) -> None:
     rows = build_listing(catalog, {"gone": CachedModels(DAY, (ListedModel("a"),))})
     assert rows == build_listing(catalog, {})
 

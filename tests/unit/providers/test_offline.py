@@ -16,7 +16,7 @@ from dialectic.core.models.messages import FinishReason, Message, Reply, Request
 from dialectic.core.models.model import ModelCard
 from dialectic.errors import ContextWindowError, Fate, ProviderRejected
 from dialectic.providers.base import Provider
-from dialectic.providers.offline import CARDS, OfflineProvider, seeded_latency
+from dialectic.providers.offline.provider import CARDS, OfflineProvider, seeded_latency
 from dialectic.tokens.counting import count_request_tokens
 from tests.cases import each_case
 from tests.problems import refusing
@@ -147,7 +147,7 @@ class TestWhatItWrites:
         assert card.name not in notices[0]
         assert "no language model" in notices[0]
 
-    def test_a_heading_may_stand_in_the_system_instruction(self) -> None:
+    def test_a_heading_may_be_in_the_system_instruction(self) -> None:
         system = "Use these sections:\n- `## Alpha`\n- `## Beta`"
         assert headings_of(answer(ARCHITECT, REQUEST, system=system).text) == [
             "## Alpha",
@@ -242,7 +242,7 @@ class TestWhatItWrites:
         assert heading in headings_of(text)
         assert text.startswith("# ")
 
-    def test_a_new_question_in_a_conversation_is_answered_anew(self) -> None:
+    def test_a_new_question_in_a_conversation_gets_a_new_answer(self) -> None:
         first = answer(ARCHITECT, "How should a bakery price its bread?").text
         second = answer(
             ARCHITECT, "How should a bakery price its bread?", first, "Which oven should it buy?"
@@ -270,7 +270,7 @@ class TestLimits:
         reply = asyncio.run(OfflineProvider().complete(exact, request, lambda _: None))
         assert reply.usage.input_tokens == tokens
 
-    def test_a_model_nobody_registered_is_refused(self) -> None:
+    def test_an_unregistered_model_is_refused(self) -> None:
         stranger = dataclasses.replace(ARCHITECT, name="offline/typo")
         with refusing(
             ProviderRejected, "offline/architect", reason="no_model", subject="offline/typo"

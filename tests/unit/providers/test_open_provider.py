@@ -16,7 +16,7 @@ from dialectic.core.models.model import ModelCard
 from dialectic.errors import ConfigurationError
 from dialectic.providers import google, openai
 from dialectic.providers.catalog import open_provider
-from dialectic.providers.errors import QUOTED_CHARS_MAX, RAW_CHARS_MAX
+from dialectic.providers.error_taxonomy import QUOTED_CHARS_MAX, RAW_CHARS_MAX
 from dialectic.providers.exchange import AFTERWARDS_S, REASONING_FIRST_BYTE_S, Caps, build_sending
 from dialectic.providers.response import RECORD_CHARS_MAX, TEXT_CHARS_MAX
 from tests.cases import each_case
@@ -133,7 +133,7 @@ def test_the_document_gives_the_limits_as_they_are() -> None:
     for words, limit in (
         ("connect", f"{CONNECT_S:g} s"),
         ("first byte of the answer, from the start", f"{OPENAI.first_byte_s:g} s"),
-        ("the same, for a model that reasons", f"{REASONING_FIRST_BYTE_S:g} s at least"),
+        ("the same, for a reasoning model", f"{REASONING_FIRST_BYTE_S:g} s at least"),
         ("silence between two bytes", f"{OPENAI.idle_s:g} s"),
         ("the whole call", f"{OPENAI.timeout_s:g} s"),
         ("after the finish reason, for the usage", f"{AFTERWARDS_S:g} s"),
@@ -142,7 +142,7 @@ def test_the_document_gives_the_limits_as_they_are() -> None:
         ("a stream in all, unpacked", f"{caps.stream_bytes >> 20} MiB"),
         ("text of one answer", f"{TEXT_CHARS_MAX >> 20} Mi characters"),
         ("record of one answer", f"{RECORD_CHARS_MAX:,} characters"),
-        ("what is kept of an error's body", f"{RAW_CHARS_MAX:,} characters"),
-        ("what is quoted of a vendor's message", f"{QUOTED_CHARS_MAX} characters"),
+        ("stored part of an error's body", f"{RAW_CHARS_MAX:,} characters"),
+        ("quoted part of a vendor's message", f"{QUOTED_CHARS_MAX} characters"),
     ):
         assert f"| {words} | {limit} |" in text

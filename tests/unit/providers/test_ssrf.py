@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-import socket
 from dataclasses import replace
-from typing import Any
 
 import httpx2
 import pytest
 
 from dialectic.core.models.endpoint import Endpoint, WireFormat
 from dialectic.errors import ForbiddenAddress, ProviderRejected
-from dialectic.providers.http import HttpConnection, OutgoingRequest
 from dialectic.providers.ssrf import GuardedTransport
 from tests.cases import each_case
 from tests.problems import refusing
-
-SENDING = OutgoingRequest(path="/chat", body=b"{}", first_byte_s=5.0, whole_s=5.0)
-
 
 LEADING_INSIDE = [
     *("https://localhost/v1", "https://127.0.0.1:8443", "https://[::1]/", "https://2130706433"),
@@ -49,16 +42,16 @@ async def test_what_leads_inside_is_refused_before_a_byte_is_sent(url: str) -> N
     assert caught.value.reason in ("forbidden_address", "not_https")
 
 
-def lead_to(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
-    """Let names lead to these addresses, one answer after the other; return what is looked up."""
-    left, asked = iter(answers), []
+class Names:
+    """A name server: gives these addresses, one answer after the other, and notes the names."""
 
-    async def look_up(host: str, port: int, **_: Any) -> list[Any]:
-        asked.append(host)
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (a, port)) for a in next(left)]
+    def __init__(self, *answers: list[str]) -> None:
+        self._answers = iter(answers)
+        self.asked: list[str] = []
 
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", look_up)
-    return asked
+    async def resolve(self, host: str, port: int) -> list[str]:
+        self.asked.append(host)
+        return next(self._answers)
 
 
 async def send(
@@ -68,19 +61,16 @@ async def send(
         return await client.get(url)
 
 
-async def test_the_address_that_was_looked_at_is_called_in_the_name_of_the_host(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked = lead_to(monkeypatch, ["93.184.216.34"])
-    seen: list[httpx2.Request] = []
+async def test_the_address_that_was_looked_at_is_called_in_the_name_of_the_host() -> None:
+    names, seen = Names(["93.184.216.34"]), list[httpx2.Request]()
 
     def answer(request: httpx2.Request) -> httpx2.Response:
         seen.append(request)
         return httpx2.Response(200)
 
-    await send(GuardedTransport(httpx2.MockTransport(answer)))
+    await send(GuardedTransport(httpx2.MockTransport(answer), names.resolve))
     (request,) = seen
-    assert asked == ["api.example.org"]
+    assert names.asked == ["api.example.org"]
     assert request.url.host == "93.184.216.34"
     assert request.headers["host"] == "api.example.org"
     assert request.extensions["sni_hostname"] == "api.example.org"
@@ -88,34 +78,35 @@ async def test_the_address_that_was_looked_at_is_called_in_the_name_of_the_host(
 
 @pytest.mark.parametrize("addresses", [["10.0.0.1"], ["93.184.216.34", "127.0.0.1"], []])
 async def test_a_name_that_leads_inside_with_any_of_its_addresses_is_refused(
-    monkeypatch: pytest.MonkeyPatch, addresses: list[str]
+    addresses: list[str],
 ) -> None:
-    lead_to(monkeypatch, addresses)
+    inner = httpx2.MockTransport(lambda _r: httpx2.Response(200))
     with pytest.raises(ProviderRejected):
-        await send(GuardedTransport(httpx2.MockTransport(lambda _r: httpx2.Response(200))))
+        await send(GuardedTransport(inner, Names(addresses).resolve))
 
 
-async def test_a_name_that_has_changed_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    lead_to(monkeypatch, ["93.184.216.34"], ["169.254.169.254"])
-    transport = GuardedTransport(httpx2.MockTransport(lambda _r: httpx2.Response(200)))
+async def test_a_name_that_has_changed_is_looked_at_again() -> None:
+    names = Names(["93.184.216.34"], ["169.254.169.254"])
+    inner = httpx2.MockTransport(lambda _r: httpx2.Response(200))
+    transport = GuardedTransport(inner, names.resolve)
     async with httpx2.AsyncClient(transport=transport, trust_env=False) as client:
         assert (await client.get("https://api.example.org/")).status_code == 200
         with pytest.raises(ProviderRejected):
             await client.get("https://api.example.org/")
 
 
-async def test_a_redirect_inside_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = lead_to(monkeypatch, ["93.184.216.34"])
-    seen: list[httpx2.Request] = []
+async def test_a_redirect_inside_is_refused_even_if_a_client_follows_it() -> None:
+    seen: list[str] = []
 
-    async def answer(_: GuardedTransport, request: httpx2.Request) -> httpx2.Response:
-        seen.append(request)
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        seen.append(request.url.host)
         return httpx2.Response(307, headers={"location": "https://169.254.169.254/"})
 
-    monkeypatch.setattr(httpx2.AsyncHTTPTransport, "handle_async_request", answer)
-    line = HttpConnection(build_endpoint("https://api.example.org/v1"), None, lambda _key: {})
-    async with line.open(SENDING) as incoming:
-        assert incoming.status == 307
-    await line.close()
-    assert asked == ["api.example.org"]
-    assert [request.url.host for request in seen] == ["93.184.216.34"]
+    names = Names(["93.184.216.34"], ["169.254.169.254"])
+    transport = GuardedTransport(httpx2.MockTransport(answer), names.resolve)
+    async with httpx2.AsyncClient(
+        transport=transport, trust_env=False, follow_redirects=True
+    ) as client:
+        with pytest.raises(ProviderRejected):
+            await client.get("https://api.example.org/v1")
+    assert seen == ["93.184.216.34"]

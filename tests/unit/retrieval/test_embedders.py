@@ -8,8 +8,8 @@ import pytest
 
 from dialectic.errors import ConfigurationError, KeyMissing
 from dialectic.providers.catalog import Catalog, build_catalog
+from dialectic.retrieval.built_in import StaticEmbedder
 from dialectic.retrieval.embedders import PIECE_TOKENS_MAX, Embedders, RemoteEmbedder, open_embedder
-from dialectic.retrieval.static_embedder import StaticEmbedder
 from dialectic.settings import Settings
 from tests.problems import check_error, refusing
 
@@ -47,13 +47,11 @@ def refusal(home: Path, name: str) -> ConfigurationError:
     return caught.value
 
 
-async def test_an_embedder_is_opened_once_and_only_when_asked_for(tmp_path: Path) -> None:
+def test_an_embedder_is_opened_once_and_only_when_asked_for(tmp_path: Path) -> None:
     embedders, catalog = Embedders(), build(tmp_path)
     first = embedders.load("builtin/static", catalog)
     assert isinstance(first, StaticEmbedder)
     assert embedders.load("builtin/static", catalog) is first
-    await embedders.close()
-    assert embedders.load("builtin/static", catalog) is not first
 
 
 def test_a_model_of_an_endpoint_is_opened_with_its_limits(tmp_path: Path) -> None:
@@ -71,7 +69,7 @@ def test_an_embedder_without_its_key_is_missed_only_when_it_is_asked_for(tmp_pat
         open_embedder("openai/text-embedding-3-small", build(tmp_path))
 
 
-def test_what_is_no_embedder_is_named_with_what_to_do(tmp_path: Path) -> None:
+def test_an_unknown_embedder_is_named_with_what_to_do(tmp_path: Path) -> None:
     known = ("`ENDPOINT/MODEL`", "builtin/static", "builtin/minilm")
     check_error(refusal(tmp_path, "static"), *known, reason="not_an_embedder", subject="static")
     check_error(refusal(tmp_path, "builtin/tiny"), *known, reason="not_an_embedder")

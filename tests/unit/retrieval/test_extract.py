@@ -9,15 +9,20 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dialectic.retrieval import scoring
-from dialectic.retrieval.base import Piece
-from dialectic.retrieval.extract import Extract, count_floor_tokens, extract
+from dialectic.retrieval.extract import (
+    ASIDE_CHARS,
+    Extract,
+    _remembered,
+    count_floor_tokens,
+    extract,
+)
+from dialectic.retrieval.pieces import Piece
 from dialectic.tokens.counting import get_batch_counter, get_counter
 from tests.cases import each_case
 from tests.properties import examples
 
 if TYPE_CHECKING:
-    from dialectic.retrieval.base import Matrix
+    from dialectic.retrieval.embedders import Matrix
 
 count = get_counter("o200k_base")
 PIECE_CHARS = 300
@@ -209,7 +214,7 @@ def test_more_room_never_loses_what_was_kept(text: str, budget: int, more: int) 
         assert set(small.spans) <= set(large.spans)
 
 
-def test_a_text_without_vectors_or_purpose_is_shortened_all_the_same() -> None:
+def test_a_text_without_vectors_or_purpose_is_still_shortened() -> None:
     none = np.zeros((0, DIMENSIONS), dtype=np.float32)
     text = f"{BACKGROUND}\n\nThe roof leaks."
     short = extract(text, [], none, none, 80, count)
@@ -227,14 +232,14 @@ def test_too_little_room_is_refused(budget: int) -> None:
 # -- how it is counted -----------------------------------------------------------------------------
 
 
-def test_passages_counted_all_at_once_beside_other_work_are_the_same_choice() -> None:
+def test_passages_counted_all_at_once_during_other_work_are_the_same_choice() -> None:
     code = "```\nopen(valve)\n```"
     text = "\n\n".join(
         f"## Part {n}\n\n{GENERAL}Valve {n * 37} leaks.\n\n{code}" for n in range(90)
     )
-    assert len(text) > scoring.ASIDE_CHARS
+    assert len(text) > ASIDE_CHARS
     singly = load_extract(text, 900)
-    scoring._remembered.cache_clear()
+    _remembered.cache_clear()
     at_once = shorten(text, 900, is_at_once=True)
     assert at_once == singly
     assert not singly.is_whole

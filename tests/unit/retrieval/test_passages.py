@@ -44,7 +44,7 @@ def test_what_looks_like_a_heading_in_code_is_code() -> None:
     assert [one.kind for one in found.passages] == [Kind.CODE]
 
 
-def test_a_fence_that_nobody_closed_is_closed_by_its_own_signs() -> None:
+def test_an_open_fence_is_closed_by_its_own_signs() -> None:
     found = split_passages("````\nx")
     assert found.frames[0].closing == "````"
 

@@ -7,7 +7,7 @@ import itertools
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dialectic.retrieval.scoring import weigh
+from dialectic.retrieval.extract import weigh
 from tests.cases import each_case
 from tests.properties import examples
 
@@ -54,7 +54,7 @@ def test_the_mark_of_an_item_is_none_of_its_words(mark: str) -> None:
 
 
 @each_case("text", ["3.", "3.\nroof", "3.5 roof", "(3) roof", "1234567890. roof"])
-def test_a_number_that_is_no_mark_is_a_word(text: str) -> None:
+def test_a_number_that_is_not_a_mark_is_a_word(text: str) -> None:
     none, found = weigh(["roof", text]).words
     assert set(found) - set(none)
 

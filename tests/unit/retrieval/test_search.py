@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialectic.db.tables.memory import Match
+from dialectic.retrieval.built_in import StaticEmbedder
 from dialectic.retrieval.search import (
     ALL_ANGLES,
     Angle,
@@ -17,7 +18,6 @@ from dialectic.retrieval.search import (
     choose_diverse,
     order_for_reading,
 )
-from dialectic.retrieval.static_embedder import StaticEmbedder
 
 EMBEDDER = StaticEmbedder()
 SPACE = UUID(int=1)

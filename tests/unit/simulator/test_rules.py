@@ -8,7 +8,7 @@ from dialectic.core.models.messages import Message, Role
 from dialectic_simulator import build_script
 from dialectic_simulator.conversation import Ask, Route, WireName
 from dialectic_simulator.routes import Target
-from dialectic_simulator.rules import Counts, choose_manner
+from dialectic_simulator.service import Counts, choose_manner
 from tests.cases import each_case
 
 TARGET = Target("default", WireName.OPENAI, Route.CHAT)

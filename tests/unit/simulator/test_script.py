@@ -124,7 +124,7 @@ def test_a_fault_is_accepted_exactly_where_it_makes_sense(fault: Fault) -> None:
                 build_script({"rules": [rule]})
 
 
-def test_a_file_is_read_with_the_texts_that_lie_beside_it(tmp_path: Path) -> None:
+def test_a_file_is_read_with_the_texts_next_to_it(tmp_path: Path) -> None:
     (tmp_path / "hall.md").write_text("# Hall – naïve\n", encoding="utf-8")
     path = tmp_path / "script.toml"
     path.write_text('seed = 3\n[[rules]]\nmodel = "hall"\ntext_file = "hall.md"\n')
@@ -181,6 +181,6 @@ def test_numbers_may_have_no_end() -> None:
 
 
 @each_case("value", ["", "-3", "1-2-3", "x", True, -1, 2.0, None, [1]])
-def test_what_is_no_number_is_refused(value: Any) -> None:
+def test_a_value_that_is_not_a_number_is_refused(value: Any) -> None:
     with pytest.raises(ValueError, match=r"[0-9]"):
         parse_numbers(value)

@@ -9,15 +9,17 @@ from hypothesis import strategies as st
 from dialectic.core.models.messages import Message, Role
 from dialectic_simulator.conversation import Ask
 from dialectic_simulator.script import Manner
-from dialectic_simulator.text import decide_rest, measure_common, measure_written
-from dialectic_simulator.truncation import (
+from dialectic_simulator.text import (
     build_pieces,
+    build_vector,
     count_ask_tokens,
     count_tokens,
     cut_tokens,
+    decide_rest,
+    measure_common,
+    measure_written,
     split_tokens,
 )
-from dialectic_simulator.vectors import build_vector
 
 tokenizers = st.sampled_from(["o200k_base", "cl100k_base", "chars:1", "chars:4"])
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import os
-import threading
 from pathlib import Path
 
-import pytest
-
-from dialectic.storage.local import DiskStore
+from dialectic.storage.disk import DiskStore
 from tests.unit.storage.folder_listing import KEY, all_files, names_in
+from tests.unit.storage.held_draft import hold_draft, until_second_writer
 
 
 async def test_many_writers_of_one_key_take_turns(store: DiskStore, root: Path) -> None:
@@ -32,60 +28,34 @@ async def test_many_writers_of_one_key_take_turns(store: DiskStore, root: Path) 
 
 
 async def test_a_draft_in_a_writer_s_hands_is_not_taken_for_a_leftover(
-    store: DiskStore, monkeypatch: pytest.MonkeyPatch
+    store: DiskStore, root: Path
 ) -> None:
-    flock, fsync = fcntl.flock, os.fsync
-    first_is_writing, second_is_waiting = threading.Event(), threading.Event()
-    outcomes: list[str] = []
-
-    def watch(descriptor: int, operation: int) -> None:
-        try:
-            flock(descriptor, operation | fcntl.LOCK_NB)
-            outcomes.append("held")
-        except BlockingIOError:
-            outcomes.append("waited")
-            second_is_waiting.set()
-            flock(descriptor, operation & ~fcntl.LOCK_NB)
-
-    def stop_the_first(descriptor: int) -> None:
-        monkeypatch.setattr(os, "fsync", fsync)
-        first_is_writing.set()
-        assert second_is_waiting.wait(timeout=30)
-        fsync(descriptor)
-
     await store.write(KEY, b"old")
-    monkeypatch.setattr(fcntl, "flock", watch)
-    monkeypatch.setattr(os, "fsync", stop_the_first)
-    first = asyncio.create_task(store.write(KEY, b"first"))
-    assert await asyncio.to_thread(first_is_writing.wait, timeout=30)
-    await store.write(KEY, b"second")
-    await first
-    assert outcomes[:2] == ["held", "waited"]
-    assert set(outcomes[2:]) == {"held"}  # a draft of its own, begun after the wait
+    with hold_draft(root / KEY) as draft:
+        await DiskStore(root).delete(KEY)
+        second = asyncio.create_task(store.write(KEY, b"second"))
+        await until_second_writer(root / KEY)
+        assert draft.exists()
+    await second
     assert await store.read(KEY) == b"second"
+    assert all_files(root) == [KEY]
 
 
 async def test_a_draft_lost_before_it_was_locked_is_begun_again(
-    store: DiskStore, root: Path, monkeypatch: pytest.MonkeyPatch
+    store: DiskStore, root: Path
 ) -> None:
-    flock, rename = fcntl.flock, Path.rename
-    renamed: list[bool] = []
-
-    def let_another_come_first(descriptor: int, operation: int) -> None:
-        monkeypatch.setattr(fcntl, "flock", flock)
-        asyncio.run(DiskStore(root).write(KEY, b"other"))
-        flock(descriptor, operation)
-
-    def watch(source: Path, target: Path) -> None:
-        renamed.append(False)
-        rename(source, target)
-        renamed[-1] = True
-
-    monkeypatch.setattr(fcntl, "flock", let_another_come_first)
-    monkeypatch.setattr(Path, "rename", watch)
-    await store.write(KEY, b"ours")
-    assert renamed == [True, True]
-    assert await store.read(KEY) == b"ours"
+    await store.write(KEY, b"old")
+    with hold_draft(root / KEY) as draft:
+        second = asyncio.create_task(store.write(KEY, b"second"))
+        await until_second_writer(root / KEY)
+        # The first writer finishes: what the second one has open is now the file itself.
+        draft.write_bytes(b"first")
+        draft.rename(root / KEY)
+        first = (root / KEY).open("rb")
+    with first:
+        await second
+        assert first.read() == b"first"
+    assert await store.read(KEY) == b"second"
     assert all_files(root) == [KEY]
 
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dialectic.errors import UsageError
-from dialectic.storage.local import DiskStore
+from dialectic.storage.disk import DiskStore
 from tests.unit.storage.folder_listing import all_files
 
 HOSTILE_KEYS = [

@@ -236,7 +236,7 @@ def test_of_a_text_that_was_changed_only_the_paragraphs_that_are_new_are_counted
     assert watched.asked == 31
 
 
-def test_only_so_many_counts_are_remembered_and_those_asked_for_last(
+def test_a_limited_number_of_counts_is_remembered_the_latest_ones(
     encoding: tiktoken.Encoding,
 ) -> None:
     remembered = counting._Remembered(bytes_max=3 * counting._ENTRY_BYTES)

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dialectic.core.models.model import VOCABULARIES
 from dialectic.errors import ConfigurationError
 from dialectic.tokens import encodings
 from dialectic.tokens.encodings import (
-    ENCODINGS,
     count_bytes,
     count_text,
     load_encoding,
@@ -22,7 +22,7 @@ from dialectic.tokens.encodings import (
 )
 from tests.problems import check_error, refusing
 
-every_encoding = pytest.mark.parametrize("name", ENCODINGS)
+every_encoding = pytest.mark.parametrize("name", VOCABULARIES)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialectic.errors import InvalidUpload
-from dialectic.uploads.kinds import UploadKind, decide_kind, decode_text, is_document
+from dialectic.uploads.read import UploadKind, decide_kind, decode_text, is_document
 from tests.cases import each_case
 from tests.problems import refusing
 
@@ -69,7 +69,9 @@ def test_a_mark_of_the_other_byte_order_is_known() -> None:
         (b"\x7fELF\x02\x01\x01\x00\x00", "binary", ()),
     ],
 )
-def test_what_is_no_text_is_refused(data: bytes, reason: str, names: tuple[str, ...]) -> None:
+def test_a_value_that_is_not_text_is_refused(
+    data: bytes, reason: str, names: tuple[str, ...]
+) -> None:
     with refusing(InvalidUpload, *names, reason=reason, subject="x"):
         decode_text("x", data)
 

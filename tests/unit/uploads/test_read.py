@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from dialectic.errors import InvalidUpload, UploadTooLarge
-from dialectic.uploads.kinds import LIMITS, UploadKind
-from dialectic.uploads.read import read_upload
+from dialectic.uploads.read import LIMITS, UploadKind, read_upload
 from tests.problems import refusing
 
 

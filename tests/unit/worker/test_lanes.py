@@ -56,7 +56,7 @@ def test_those_who_are_turned_away_leave_as_many_places_as_get_through() -> None
     assert lanes.list_room(0.0)[X] == 1
 
 
-def test_whoever_waits_for_a_closed_lane_knows_when_the_first_of_them_opens() -> None:
+def test_a_waiting_worker_knows_when_the_first_closed_lane_opens() -> None:
     lanes = build_lanes()
     assert lanes.find_opening_s(0.0) is None
     fill(lanes, X, 2)
@@ -116,7 +116,7 @@ def test_whenever_a_lane_that_was_full_has_room_it_is_told_and_otherwise_not() -
     assert not told
 
 
-def test_a_closed_lane_takes_nobody_until_its_time() -> None:
+def test_a_closed_lane_takes_no_job_until_its_time() -> None:
     lanes = build_lanes()
     lanes.enter(X)
     lanes.narrow(X, until_s=10.0)

@@ -62,7 +62,7 @@ class Limits:
         return next(ends, None)
 
 
-class Places:
+class UploadSlots:
     """Counts running uploads: each uses disk space, and some use memory."""
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class BodyLimitMiddleware:
     ) -> None:
         self._app, self._authenticate = app, authenticate
         self._limits, self._public = limits, public
-        self._places = Places()
+        self._slots = UploadSlots()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope.get("path", "")
@@ -105,21 +105,23 @@ class BodyLimitMiddleware:
             await self._app(scope, receive, send)
             return
         request = Request(scope)
-        with ExitStack() as place:
+        with ExitStack() as slot:
             try:
-                visitor = scope["state"]["visitor"] = await self._authenticate(request)
+                principal = scope["state"]["principal"] = await self._authenticate(request)
                 upload = self._limits.find_upload(request.method, path, read_media_type(request))
                 if upload is not None:
-                    place.enter_context(self._places.take(upload, visitor.account.tenant_id))
-                guarded = await self._guard(request, upload, receive)
+                    slot.enter_context(self._slots.take(upload, principal.account.tenant_id))
+                limited = await self._limit_body(request, upload, receive)
             except DialecticError as error:
                 await build_problem(request, error)(scope, receive, send)
             except HTTPException as error:
                 await build_refusal(request, error)(scope, receive, send)
             else:
-                await self._app(scope, guarded, _leaving(place, send))
+                await self._app(scope, limited, _freeing_slot(slot, send))
 
-    async def _guard(self, request: Request, upload: Upload | None, receive: Receive) -> Receive:
+    async def _limit_body(
+        self, request: Request, upload: Upload | None, receive: Receive
+    ) -> Receive:
         if {"content-length", "transfer-encoding"} <= set(request.headers):
             # Request smuggling: a proxy may trust the other header and split this body.
             raise HTTPException(
@@ -143,15 +145,15 @@ class BodyLimitMiddleware:
         return _replay(body, receive)
 
 
-def _leaving(place: ExitStack, send: Send) -> Send:
+def _freeing_slot(slot: ExitStack, send: Send) -> Send:
     """Free the upload slot when the response is sent, before any follow-up work."""
 
-    async def leaving(message: Message) -> None:
+    async def freeing(message: Message) -> None:
         await send(message)
         if message["type"] == "http.response.body" and not message.get("more_body", False):
-            place.close()
+            slot.close()
 
-    return leaving
+    return freeing
 
 
 def too_large(bytes_max: int) -> HTTPException:

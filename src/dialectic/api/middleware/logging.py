@@ -13,14 +13,13 @@ import re
 import time
 import traceback
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dialectic.api.metrics import METHODS, Metrics
+from dialectic.api.health import METHODS, Metrics
 from dialectic.api.problems import build_problem, build_unexpected
 from dialectic.errors import ServerBusy
 from dialectic.telemetry import OFF, Span, Telemetry, about
@@ -28,9 +27,9 @@ from dialectic.telemetry import OFF, Span, Telemetry, about
 logger = logging.getLogger(__name__)
 
 PREFIX = "/api/v1"
-_SANE = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_VALID_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 # The path parameters that are logged.
-TOLD = ("project_id", "session_id", "contribution_id", "document_id", "chat_id", "message_id")
+LOGGED_IDS = ("project_id", "session_id", "contribution_id", "document_id", "chat_id", "message_id")
 STOPPING = (
     "The server is shutting down and could not finish this request. Retry later with the same "
     "Idempotency-Key, so that it runs only once."
@@ -57,7 +56,7 @@ class LoggingMiddleware:
             return
         headers = Headers(scope=scope)
         given = headers.get("x-request-id", "")
-        request_id = given if _SANE.fullmatch(given) else uuid4().hex
+        request_id = given if _VALID_ID.fullmatch(given) else uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
         parent = {"traceparent": headers.get("traceparent", "")}
         with (
@@ -88,15 +87,15 @@ class LoggingMiddleware:
                 await build_problem(Request(scope), ServerBusy(STOPPING))(scope, receive, send_on)
             raise
         except Exception as error:  # noqa: BLE001  the edge of the API; the answer was sent already
-            _tell_unexpected(error, request_id)
+            _log_unexpected(error, request_id)
             if not status:
                 await build_unexpected(Request(scope))(scope, receive, send_on)
         finally:
             elapsed_s = time.perf_counter() - begun
             route = _name_route(scope)
             self._metrics.count_request(scope["method"], route, status, elapsed_s)
-            _tell(scope, route, status, elapsed_s)
-            _describe(span, scope, route, status)
+            _log_request(scope, route, status, elapsed_s)
+            _describe_span(span, scope, route, status)
 
 
 def _name_route(scope: Scope) -> str:
@@ -108,10 +107,10 @@ def _name_route(scope: Scope) -> str:
     return str(pattern) if is_whole else f"{PREFIX}{pattern}"
 
 
-def _tell(scope: Scope, route: str, status: int, elapsed_s: float) -> None:
+def _log_request(scope: Scope, route: str, status: int, elapsed_s: float) -> None:
     if not logger.isEnabledFor(logging.INFO):
         return
-    found: dict[str, Any] = {
+    found: dict[str, object] = {
         "event": "request",
         "request_id": scope["state"]["request_id"],
         "method": scope["method"],
@@ -126,13 +125,13 @@ def _tell(scope: Scope, route: str, status: int, elapsed_s: float) -> None:
 def _list_ids(scope: Scope) -> dict[str, str]:
     """List the ids in the path of a request."""
     parameters = scope.get("path_params", {})
-    found = {name: str(parameters[name]) for name in TOLD if name in parameters}
-    if (visitor := scope["state"].get("visitor")) is not None:
-        found["tenant_id"] = str(visitor.account.tenant_id)
+    found = {name: str(parameters[name]) for name in LOGGED_IDS if name in parameters}
+    if (principal := scope["state"].get("principal")) is not None:
+        found["tenant_id"] = str(principal.account.tenant_id)
     return found
 
 
-def _describe(span: Span, scope: Scope, route: str, status: int) -> None:
+def _describe_span(span: Span, scope: Scope, route: str, status: int) -> None:
     """Build OpenTelemetry's HTTP attributes, without path and query."""
     method = scope["method"] if scope["method"] in METHODS else "_OTHER"
     span.rename(f"{method} {route}")
@@ -148,7 +147,7 @@ def _describe(span: Span, scope: Scope, route: str, status: int) -> None:
         span.fail(str(status))
 
 
-def _tell_unexpected(error: Exception, request_id: str) -> None:
+def _log_unexpected(error: Exception, request_id: str) -> None:
     """Log the type and place of an error, not its message, which may hold private data."""
     where = traceback.extract_tb(error.__traceback__)[-1]
     logger.error(

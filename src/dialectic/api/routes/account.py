@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path
 
-from dialectic.api.dependencies import Reading, RequestContext
-from dialectic.api.pagination import Paging, list_numbered, list_whole
+from dialectic.api.dependencies import Reading
+from dialectic.api.pagination import Listing, list_whole
 from dialectic.api.routes.sessions import SessionId
-from dialectic.app import accounts
+from dialectic.app import accounts, installed, wallet
 from dialectic.contract.accounts import (
     Cost,
     Me,
     Model,
-    Money,
     ProcessDetail,
     ProcessSummary,
     Tenant,
     Transaction,
     Wallet,
 )
-from dialectic.contract.base import Page, Slug, show_dollars
-from dialectic.core.process.definition import Process
+from dialectic.contract.base import Page, Slug
 from dialectic.db.pool import Connection
-from dialectic.db.tables import lists, records
-from dialectic.errors import InvalidProcess
-from dialectic.ledger import audit, wallets
-from dialectic.processes.loader import Listed, load_named
-from dialectic.processes.loader import list_processes as find_processes
-from dialectic.providers.model_list import build_listing, describe_row, load_cached_models
+from dialectic.db.tables import lists
+from dialectic.processes.loader import load_named
 
 router = APIRouter(tags=["account"])
 
@@ -37,7 +31,7 @@ router = APIRouter(tags=["account"])
 @router.get("/me")
 async def get_me(context: Reading) -> Me:
     """Show your user, your tenant and the scopes of your token."""
-    caller, account = context.visitor.caller, context.account
+    caller, account = context.caller, context.account
     tenants = await accounts.list_tenants(context.engine.db, caller)
     return Me(
         user_id=account.user_id,
@@ -52,108 +46,37 @@ async def get_me(context: Reading) -> Me:
 @router.get("/wallet")
 async def get_wallet(context: Reading) -> Wallet:
     """Show your wallet's balance."""
-    found = await context.transact(lambda c: wallets.load_wallet(c, context.account.wallet_id))
-    return Wallet(
-        id=found.id,
-        user_id=found.user_id,
-        is_count_only=found.is_count_only,
-        money=_build_money(found.balance_credits, found.held_credits, found.available_credits),
-        play_money=_build_money(
-            found.play_balance_credits, found.play_held_credits, found.play_available_credits
-        ),
-    )
-
-
-def _build_money(balance: int, held: int, available: int) -> Money:
-    return Money(
-        balance=show_dollars(balance), held=show_dollars(held), available=show_dollars(available)
-    )
+    return await context.run(wallet.get)
 
 
 @router.get("/wallet/transactions")
-async def list_transactions(context: Reading, paging: Paging) -> Page[Transaction]:
+async def list_transactions(listing: Listing) -> Page[Transaction]:
     """List your wallet's transactions, newest first."""
-    wallet_id = context.account.wallet_id
+    wallet_id = listing.context.account.wallet_id
 
     async def fetch(connection: Connection, before: int | None, limit: int) -> lists.Rows:
         return await lists.list_transactions(connection, wallet_id, before=before, limit=limit)
 
-    return await list_numbered(context, "wallet", paging, fetch, _build_transaction)
-
-
-def _build_transaction(row: dict[str, Any]) -> Transaction:
-    same = ("id", "is_play", "notes", "purpose", "session_id", "created_at")
-    return Transaction(
-        **{key: row[key] for key in same},
-        type=row["transaction_type"],
-        amount=show_dollars(row["amount_credits"]),
-        change=show_dollars(row["change_credits"]),
-        balance_after=show_dollars(row["balance_after_credits"]),
-        model=row["model_name"],
-        stage=row["stage_slug"],
-    )
+    return await listing.numbered_page("wallet", fetch, Transaction.model_validate)
 
 
 @router.get("/sessions/{session_id}/costs")
 async def list_costs(session_id: SessionId, context: Reading) -> Page[Cost]:
     """List a session's costs so far, by stage, model and purpose."""
-
-    async def work(connection: Connection) -> list[audit.Cost]:
-        await records.load_session(connection, session_id)
-        return await audit.report_costs(connection, session_id)
-
-    return list_whole([_build_cost(cost) for cost in await context.transact(work)])
-
-
-def _build_cost(cost: audit.Cost) -> Cost:
-    same = ("purpose", "is_play", "calls", "input_tokens", "output_tokens")
-    return Cost(
-        **{name: getattr(cost, name) for name in same},
-        stage=cost.stage_slug,
-        model=cost.model_name,
-        charged=show_dollars(cost.charged_credits),
-        held=show_dollars(cost.held_credits),
-    )
+    return list_whole(await context.run(wallet.list_costs, session_id))
 
 
 @router.get("/models")
 async def list_models(context: Reading) -> Page[Model]:
     """List the known models, their prices, and what is missing to use them."""
     engine = context.engine
-    rows = build_listing(engine.catalog, load_cached_models(engine.settings.home))
-    return list_whole([Model(**describe_row(row)) for row in rows])
+    return list_whole(installed.list_models(engine.catalog, engine.settings.home))
 
 
 @router.get("/processes")
 async def list_processes(context: Reading) -> Page[ProcessSummary]:
     """List the processes that a session can run."""
-    listed = find_processes(context.engine.settings.own_processes)
-    return list_whole([_describe(one) for one in listed])
-
-
-def _describe(one: Listed) -> ProcessSummary:
-    if isinstance(one.found, InvalidProcess):
-        return ProcessSummary(
-            name=one.name,
-            title="",
-            description="",
-            domains=[],
-            stages=[],
-            is_shipped=one.folder is None,
-            problem=one.found.message,
-        )
-    return ProcessSummary(**_columns(one.found), is_shipped=one.folder is None)
-
-
-def _columns(process: Process) -> dict[str, Any]:
-    return {
-        "name": process.name,
-        "title": process.file.title,
-        "description": process.file.description,
-        "domains": list(process.file.domains),
-        "stages": [stage.slug for stage in process.order],
-        "problem": None,
-    }
+    return list_whole(installed.list_processes(context.engine.settings.own_processes))
 
 
 @router.get("/processes/{name}")
@@ -161,15 +84,6 @@ async def get_process(
     name: Annotated[Slug, Path(description="The name of a process.")], context: Reading
 ) -> ProcessDetail:
     """Show a process: its stages, steps and prompts."""
-    return _build_process(context, name)
-
-
-def _build_process(context: RequestContext, name: str) -> ProcessDetail:
     own = context.engine.settings.own_processes
     process = load_named(name, own=own)
-    return ProcessDetail(
-        **_columns(process),
-        is_shipped=not (own / name).is_dir(),
-        content_hash=process.content_hash,
-        definition=process.as_definition(),
-    )
+    return installed.describe_process(process, is_shipped=not (own / name).is_dir())

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Header, Path, Query, Response
+from fastapi import APIRouter, Path, Query, Response
 
-from dialectic.api.dependencies import JSON, Reading, Spending, Writing
-from dialectic.api.fields import build_etag, matches
-from dialectic.api.openapi import more_problems
-from dialectic.api.pagination import Paging, list_page, list_whole
-from dialectic.api.routes.projects import build_resource, describe_resource
+from dialectic.api.dependencies import (
+    IfMatch,
+    IfNoneMatch,
+    Reading,
+    Spending,
+    Writing,
+    build_etag,
+    matches,
+    render,
+    respond_if_new,
+)
+from dialectic.api.openapi import UNCHANGED, describe_response, more_problems
+from dialectic.api.pagination import Listing, list_whole
 from dialectic.api.routes.sessions import SessionId
 from dialectic.app import contributions, feedback
 from dialectic.app.transaction import Transaction
-from dialectic.contract.base import Page, ResponseBody, Slug
+from dialectic.contract.base import Page, Slug
 from dialectic.contract.contributions import (
     Contribution,
     ContributionSummary,
@@ -33,64 +42,20 @@ router = APIRouter(tags=["contributions"])
 documents = APIRouter(tags=["documents"])
 ContributionId = Annotated[UUID, Path(description="The id of a contribution.")]
 DocumentId = Annotated[UUID, Path(description="The id of a document or a resource.")]
-IfNoneMatch = Annotated[
-    str | None,
-    Header(
-        description="The `ETag`s you have. The response is 304 if one is current.", max_length=1000
-    ),
-]
-IfMatch = Annotated[
-    str | None, Header(description="The `ETag` you read; 412 if it has changed.", max_length=1000)
-]
-UNCHANGED: dict[int | str, dict[str, Any]] = {
-    304: {"description": "Not changed since you read it."}
-}
-MARKDOWN: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"text/markdown": {"schema": {"type": "string"}}}, "description": "The text."}
-}
-
-
-def build_job(row: dict[str, Any]) -> Job:
-    """Build the view of a job."""
-    same = ("id", "status", "status_reason", "created_at", "started_at", "completed_at")
-    return Job(
-        **{key: row[key] for key in same},
-        parent_id=row["parent_job_id"],
-        type=row["job_type"],
-        stage=row["stage_slug"],
-        iteration=row["iteration_number"],
-        model=row["model_name"],
-        attempts=row["attempt_count"],
-        retries=row["retry_count"],
-        errors=row["error_details"],
-    )
-
-
-def answer_if_new(view: ResponseBody, if_none_match: str | None) -> Response:
-    """Respond with a view and its `ETag`, or with 304 if the client has this version."""
-    body = view.model_dump_json(by_alias=True).encode()
-    etag = build_etag(body)
-    headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
-    if matches(if_none_match, etag):
-        return Response(status_code=304, headers=headers)
-    return Response(body, headers=headers, media_type=JSON)
+MARKDOWN = "text/markdown"
+CONTENT = describe_response(MARKDOWN, "The text.")
 
 
 @router.get("/sessions/{session_id}/contributions")
 async def list_contributions(
     session_id: SessionId,
-    context: Reading,
-    paging: Paging,
+    listing: Listing,
     stage: Annotated[Slug | None, Query(description="Only this stage.")] = None,
 ) -> Page[ContributionSummary]:
     """List the latest version of each contribution of a session, oldest first."""
-    return await list_page(
-        context,
-        "contributions",
-        paging,
-        lambda connection, page: lists.list_contributions(connection, page, session_id, stage),
-        contributions.build_summary,
-        within=lambda tx: records.load_session(tx.connection, session_id),
+    fetch = partial(lists.list_contributions, stage=stage)
+    return await listing.page_of(
+        records.load_session, session_id, "contributions", fetch, ContributionSummary.model_validate
     )
 
 
@@ -100,14 +65,14 @@ async def get_contribution(
 ) -> Response:
     """Show one version of a contribution."""
     found = await context.run(contributions.get, contribution_id)
-    return answer_if_new(found, if_none_match)
+    return respond_if_new(found, if_none_match)
 
 
-@router.get("/contributions/{contribution_id}/content", response_class=Response, responses=MARKDOWN)
+@router.get("/contributions/{contribution_id}/content", response_class=Response, responses=CONTENT)
 async def read_contribution(contribution_id: ContributionId, context: Reading) -> Response:
     """Read only the text of a contribution."""
     found = await context.run(contributions.get, contribution_id)
-    return Response(found.content, media_type="text/markdown; charset=utf-8")
+    return Response(found.content, media_type=f"{MARKDOWN}; charset=utf-8")
 
 
 @router.get("/contributions/{contribution_id}/versions")
@@ -115,23 +80,7 @@ async def list_versions(
     contribution_id: ContributionId, context: Reading
 ) -> Page[ContributionVersion]:
     """List all versions of a contribution, oldest first."""
-
-    async def read(tx: Transaction) -> lists.Rows:
-        found = await contributions.get(tx, contribution_id)
-        return await lists.list_versions(tx.connection, found.original_id)
-
-    return list_whole(
-        [
-            ContributionVersion(
-                id=row["id"],
-                version=row["edit_version"],
-                is_latest=row["is_latest_edit"],
-                is_by_user=row["is_by_user"],
-                created_at=row["created_at"],
-            )
-            for row in await context.run(read)
-        ]
-    )
+    return list_whole(await context.run(contributions.list_versions, contribution_id))
 
 
 @router.put(
@@ -140,20 +89,21 @@ async def list_versions(
     responses=more_problems(412),
 )
 async def edit_contribution(
-    contribution_id: ContributionId, body: EditRequest, act: Writing, if_match: IfMatch = None
+    contribution_id: ContributionId, body: EditRequest, write: Writing, if_match: IfMatch = None
 ) -> Response:
     """Replace a contribution with your version. The old version is kept."""
 
     async def edit(tx: Transaction) -> Contribution:
         await contributions.lock(tx, contribution_id)
         seen = await contributions.get(tx, contribution_id)
-        etag = build_etag(seen.model_dump_json(by_alias=True).encode())
-        if if_match is not None and not matches(if_match, etag):
+        if if_match is not None and not matches(if_match, build_etag(render(seen))):
             raise PreconditionFailed
         edited = await contributions.edit(tx, contribution_id, body.content)
         return await contributions.get(tx, edited.id)
 
-    return await act.answer(edit, has_etag=True)
+    response = await write.answer(edit)
+    response.headers["ETag"] = build_etag(bytes(response.body))
+    return response
 
 
 @router.post(
@@ -162,48 +112,38 @@ async def edit_contribution(
     response_model=CreatedJobs,
     responses=more_problems(402),
 )
-async def regenerate_contribution(contribution_id: ContributionId, act: Spending) -> Response:
+async def regenerate_contribution(contribution_id: ContributionId, write: Spending) -> Response:
     """Regenerate a contribution with the same model and the current inputs."""
 
     async def regenerate(tx: Transaction) -> CreatedJobs:
         return CreatedJobs(job_ids=[await contributions.regenerate(tx, contribution_id)])
 
-    return await act.answer(regenerate, status=202)
+    return await write.answer(regenerate)
 
 
 @router.post(
     "/contributions/{contribution_id}/rating", status_code=201, response_model=SavedFeedback
 )
 async def rate_contribution(
-    contribution_id: ContributionId, body: RatingRequest, act: Writing
+    contribution_id: ContributionId, body: RatingRequest, write: Writing
 ) -> Response:
     """Rate a contribution. Later prompts include the rating."""
-    return await act.answer(lambda tx: feedback.rate(tx, contribution_id, body.rating), status=201)
+    return await write.answer(feedback.rate, contribution_id, body.rating)
 
 
 @router.get("/sessions/{session_id}/jobs")
-async def list_jobs(session_id: SessionId, context: Reading, paging: Paging) -> Page[Job]:
+async def list_jobs(session_id: SessionId, listing: Listing) -> Page[Job]:
     """List a session's jobs, oldest first."""
-    return await list_page(
-        context,
-        "jobs",
-        paging,
-        lambda connection, page: lists.list_jobs(connection, page, session_id),
-        build_job,
-        within=lambda tx: records.load_session(tx.connection, session_id),
+    return await listing.page_of(
+        records.load_session, session_id, "jobs", lists.list_jobs, Job.model_validate
     )
 
 
 @documents.get("/sessions/{session_id}/documents")
-async def list_documents(session_id: SessionId, context: Reading, paging: Paging) -> Page[Resource]:
+async def list_documents(session_id: SessionId, listing: Listing) -> Page[Resource]:
     """List a session's other documents: those extracted from contributions, and prompts."""
-    return await list_page(
-        context,
-        "documents",
-        paging,
-        lambda connection, page: lists.list_documents(connection, page, session_id),
-        build_resource,
-        within=lambda tx: records.load_session(tx.connection, session_id),
+    return await listing.page_of(
+        records.load_session, session_id, "documents", lists.list_documents, Resource.model_validate
     )
 
 
@@ -213,12 +153,11 @@ async def get_document(
 ) -> Response:
     """Show a document or a resource."""
     row = await context.transact(lambda c: lists.load_document(c, document_id))
-    view = Document(**describe_resource(row), content=row["content"])
-    return answer_if_new(view, if_none_match)
+    return respond_if_new(Document.model_validate(row), if_none_match)
 
 
-@documents.get("/documents/{document_id}/content", response_class=Response, responses=MARKDOWN)
+@documents.get("/documents/{document_id}/content", response_class=Response, responses=CONTENT)
 async def read_document(document_id: DocumentId, context: Reading) -> Response:
     """Read only the text of a document."""
     row = await context.transact(lambda c: lists.load_document(c, document_id))
-    return Response(row["content"], media_type="text/markdown; charset=utf-8")
+    return Response(row["content"], media_type=f"{MARKDOWN}; charset=utf-8")

@@ -1,15 +1,16 @@
-"""HTTP routes of projects and their resources: create, list, change, delete."""
+"""HTTP routes of projects and their resources: create, list, change, delete, search."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Path, Query, Response
 
-from dialectic.api.dependencies import Reading, WriteRequest, Writing
-from dialectic.api.pagination import Paging, list_page
-from dialectic.app import projects
+from dialectic.api.dependencies import Reading, Writing
+from dialectic.api.pagination import Listing
+from dialectic.app import projects, search
+from dialectic.app.search import LIMIT_DEFAULT, LIMIT_MAX
 from dialectic.app.transaction import Transaction
 from dialectic.contract.base import Page
 from dialectic.contract.projects import (
@@ -18,72 +19,31 @@ from dialectic.contract.projects import (
     ProjectRequest,
     ProjectSummary,
     Resource,
-    ResourceRequest,
+    SearchResults,
 )
-from dialectic.core.run_request import Given
-from dialectic.db.tables import lists
+from dialectic.core.access import Scope
+from dialectic.db.tables import lists, records
 
 router = APIRouter(tags=["projects"])
 ProjectId = Annotated[UUID, Path(description="The id of a project.")]
 
 
-def build_resource(row: dict[str, Any]) -> Resource:
-    """Build the view of a document or a resource."""
-    return Resource(**describe_resource(row))
-
-
-def describe_resource(row: dict[str, Any]) -> dict[str, Any]:
-    """Map the columns of a resource to the fields of the API."""
-    same = (
-        "id",
-        "project_id",
-        "session_id",
-        "document_key",
-        "mime_type",
-        "size_bytes",
-        "created_at",
-    )
-    return {
-        **{key: row[key] for key in same},
-        "kind": row["resource_type"],
-        "stage": row["stage_slug"],
-        "iteration": row["iteration_number"],
-        "path": row["storage_path"],
-        "contribution_id": row["source_contribution_id"],
-    }
-
-
-def build_given(body: ResourceRequest) -> Given:
-    """Build a resource from a request."""
-    return Given(body.kind, body.name, body.text)
-
-
 @router.post("/projects", status_code=201, response_model=Project)
-async def create_project(body: ProjectRequest, act: Writing) -> Response:
+async def create_project(body: ProjectRequest, write: Writing) -> Response:
     """Create a project from a prompt. No model is called yet."""
-    return await create(body, act)
+    return await write.answer(create, body)
 
 
-async def create(body: ProjectRequest, act: WriteRequest) -> Response:
-    """Create a project and store its response in one commit."""
-
-    async def run(tx: Transaction) -> Project:
-        new = projects.NewProject(
-            prompt=body.prompt,
-            name=body.name,
-            domain=body.domain,
-            resources=tuple(build_given(one) for one in body.resources),
-        )
-        project_id, _, _ = await projects.create_project(tx, new)
-        return await projects.get(tx, project_id)
-
-    return await act.answer(run, status=201)
+async def create(tx: Transaction, body: ProjectRequest) -> Project:
+    """Create a project from a request."""
+    project_id, _, _ = await projects.create_project(tx, body)
+    return await projects.get(tx, project_id)
 
 
 @router.get("/projects")
-async def list_projects(context: Reading, paging: Paging) -> Page[ProjectSummary]:
+async def list_projects(listing: Listing) -> Page[ProjectSummary]:
     """List projects, newest first."""
-    return await list_page(context, "projects", paging, lists.list_projects, projects.build_summary)
+    return await listing.page("projects", lists.list_projects, ProjectSummary.model_validate)
 
 
 @router.get("/projects/{project_id}")
@@ -93,31 +53,46 @@ async def get_project(project_id: ProjectId, context: Reading) -> Project:
 
 
 @router.patch("/projects/{project_id}", response_model=Project)
-async def change_project(project_id: ProjectId, body: ProjectChange, act: Writing) -> Response:
+async def change_project(project_id: ProjectId, body: ProjectChange, write: Writing) -> Response:
     """Rename, archive or unarchive a project."""
-
-    async def run(tx: Transaction) -> Project:
-        await projects.change(tx, project_id, name=body.name, is_archived=body.is_archived)
-        return await projects.get(tx, project_id)
-
-    return await act.answer(run)
+    return await write.answer(projects.change, project_id, body)
 
 
 @router.delete("/projects/{project_id}", status_code=204)
-async def delete_project(project_id: ProjectId, act: Writing) -> Response:
+async def delete_project(project_id: ProjectId, write: Writing) -> Response:
     """Delete a project and its contents. Its wallet transactions are kept."""
-    await act.context.run(projects.delete, project_id)
+    await write.run(projects.delete, project_id)
     return Response(status_code=204)
 
 
 @router.get("/projects/{project_id}/resources")
-async def list_resources(project_id: ProjectId, context: Reading, paging: Paging) -> Page[Resource]:
+async def list_resources(project_id: ProjectId, listing: Listing) -> Page[Resource]:
     """List a project's resources, including its prompt."""
-    return await list_page(
-        context,
-        "resources",
-        paging,
-        lambda connection, page: lists.list_resources(connection, page, project_id),
-        build_resource,
-        within=lambda tx: projects.load(tx, project_id),
+    return await listing.page_of(
+        records.load_project, project_id, "resources", lists.list_resources, Resource.model_validate
     )
+
+
+@router.get("/projects/{project_id}/search")
+async def search_project(
+    project_id: ProjectId,
+    context: Reading,
+    q: Annotated[
+        str,
+        Query(
+            min_length=1,
+            max_length=500,
+            pattern=r"^[^\x00]+$",
+            description="A question or search terms.",
+        ),
+    ],
+    limit: Annotated[int, Query(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT,
+) -> SearchResults:
+    """Search all documents of a project, best matches first.
+
+    If the embedder has a price, the caller's wallet pays, and the token needs the scope `spend`.
+    """
+    if context.engine.embedder.card is not None:
+        context.caller.require(Scope.SPEND)
+    await context.run(projects.get, project_id)
+    return await search.search_project(context.engine, context.account, project_id, q, limit)

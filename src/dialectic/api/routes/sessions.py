@@ -1,100 +1,75 @@
-"""HTTP routes of sessions: create, list, show, change, quote."""
+"""HTTP routes of sessions and their jobs: create, list, show, change, quote, act.
+
+An action responds with the updated session: start, submit, pause, resume, cancel, retry, iterate.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Annotated, Concatenate, ParamSpec
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Response
 
-from dialectic.api.dependencies import Reading, RequestContext, Writing
-from dialectic.api.pagination import Paging, list_page
+from dialectic.api.dependencies import Reading, Spending, WriteRequest, Writing
+from dialectic.api.openapi import more_problems
+from dialectic.api.pagination import Listing
 from dialectic.api.routes.projects import ProjectId
-from dialectic.app import projects, sessions
+from dialectic.app import feedback, jobs, projects, sessions
 from dialectic.app.quotes import quote_session as find_quote
 from dialectic.app.transaction import Transaction
-from dialectic.contract.base import (
-    Page,
-)
+from dialectic.contract.base import Page
 from dialectic.contract.sessions import (
+    CreatedJobs,
+    FeedbackRequest,
+    ResumeJobRequest,
+    ResumeRequest,
+    SavedFeedback,
     Session,
     SessionChange,
     SessionQuote,
     SessionRequest,
     SessionSummary,
+    SubmitRequest,
 )
-from dialectic.core.models.model import parse_model_list
 from dialectic.core.money.price import parse_usd
-from dialectic.core.process.reductions import shrink_process
-from dialectic.core.run_request import RunRequest
-from dialectic.db.tables import lists
-from dialectic.processes.loader import load_named
-from dialectic.providers.catalog import choose_default_models
+from dialectic.db.tables import lists, records
 
+P = ParamSpec("P")
 router = APIRouter(tags=["sessions"])
+actions = APIRouter(tags=["acting"], responses=more_problems(402))
 SessionId = Annotated[UUID, Path(description="The id of a session.")]
-
-
-def build_ask(context: RequestContext, body: SessionRequest) -> RunRequest:
-    """Build a run request; the prompt is the project's."""
-    engine = context.engine
-    names = (
-        choose_default_models(engine.catalog, engine.settings)
-        if body.models is None
-        else parse_model_list(",".join(body.models))
-    )
-    return RunRequest(
-        prompt="",
-        models=names,
-        process=shrink_process(
-            load_named(body.process, own=engine.settings.own_processes), body.shrink
-        ),
-        until=body.until or "",
-        lead=body.lead or "",
-        is_autopilot=body.is_autopilot,
-        continue_until_complete=body.continue_until_complete,
-        max_output_tokens=body.max_output_tokens,
-        budget_credits=None if body.budget is None else parse_usd(body.budget),
-    )
+JobId = Annotated[UUID, Path(description="The id of a job of the session.")]
 
 
 @router.post("/projects/{project_id}/sessions", status_code=201, response_model=Session)
-async def create_session(project_id: ProjectId, body: SessionRequest, act: Writing) -> Response:
+async def create_session(project_id: ProjectId, body: SessionRequest, write: Writing) -> Response:
     """Create a session in a project. No model is called until you start a stage."""
 
     async def create(tx: Transaction) -> Session:
-        project = await projects.load(tx, project_id)
-        ask = projects.build_run_request(project, build_ask(act.context, body))
-        return await sessions.get(tx, await projects.add_session(tx, project_id, ask))
+        return await sessions.get(tx, await projects.add_session(tx, project_id, body))
 
-    return await act.answer(create, status=201)
+    return await write.answer(create)
 
 
 @router.get("/projects/{project_id}/sessions")
-async def list_sessions_of_project(
-    project_id: ProjectId, context: Reading, paging: Paging
-) -> Page[SessionSummary]:
+async def list_sessions_of_project(project_id: ProjectId, listing: Listing) -> Page[SessionSummary]:
     """List the sessions of a project, newest first."""
-    return await list_page(
-        context,
+    return await listing.page_of(
+        records.load_project,
+        project_id,
         "sessions",
-        paging,
-        lambda connection, page: lists.list_sessions(connection, page, project_id),
-        sessions.build_summary,
-        within=lambda tx: projects.load(tx, project_id),
+        lists.list_sessions,
+        SessionSummary.model_validate,
     )
 
 
 @router.get("/sessions")
-async def list_sessions(context: Reading, paging: Paging) -> Page[SessionSummary]:
+async def list_sessions(listing: Listing) -> Page[SessionSummary]:
     """List all sessions, newest first."""
-    return await list_page(
-        context,
-        "sessions",
-        paging,
-        lambda connection, page: lists.list_sessions(connection, page, None),
-        sessions.build_summary,
-    )
+    every = partial(lists.list_sessions, project_id=None)
+    return await listing.page("sessions", every, SessionSummary.model_validate)
 
 
 @router.get("/sessions/{session_id}")
@@ -104,27 +79,121 @@ async def get_session(session_id: SessionId, context: Reading) -> Session:
 
 
 @router.patch("/sessions/{session_id}", response_model=Session)
-async def change_session(session_id: SessionId, body: SessionChange, act: Writing) -> Response:
+async def change_session(session_id: SessionId, body: SessionChange, write: Writing) -> Response:
     """Change a session's models, budget, or handling of truncated responses."""
-    models = None if body.models is None else parse_model_list(",".join(body.models))
-    change = sessions.Change(
-        models=models,
-        continue_until_complete=body.continue_until_complete,
-        max_output_tokens=body.max_output_tokens,
-        has_no_cap=body.is_taken_away("max_output_tokens"),
-        budget_credits=None if body.budget is None else parse_usd(body.budget),
-        has_no_budget=body.is_taken_away("budget"),
-    )
-
-    async def run(tx: Transaction) -> Session:
-        await sessions.change(tx, session_id, change)
-        return await sessions.get(tx, session_id)
-
-    return await act.answer(run)
+    return await write.answer(sessions.change, session_id, body)
 
 
 @router.get("/sessions/{session_id}/quote")
 async def quote_session(session_id: SessionId, context: Reading) -> SessionQuote:
     """Estimate the remaining work of a session and its cost. Calls no model."""
     found = await find_quote(context.engine, context.account, session_id)
-    return SessionQuote(**found.as_dict())
+    return SessionQuote.model_validate(found.as_dict())
+
+
+# -- actions --------------------------------------------------------------------------------------
+
+
+@actions.post("/sessions/{session_id}/generate", status_code=202, response_model=CreatedJobs)
+async def generate_session(session_id: SessionId, write: Spending) -> Response:
+    """Start the next stage, and on autopilot those after it. A repeated call starts it once."""
+
+    async def start(tx: Transaction) -> CreatedJobs:
+        return CreatedJobs(job_ids=await sessions.generate(tx, session_id))
+
+    return await write.answer(start)
+
+
+async def _act(
+    write: WriteRequest,
+    action: Callable[Concatenate[Transaction, UUID, P], Awaitable[object]],
+    session_id: UUID,
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> Response:
+    """Run an action on a session and respond with the updated session."""
+
+    async def run(tx: Transaction) -> Session:
+        await action(tx, session_id, *args, **kwargs)
+        return await sessions.get(tx, session_id)
+
+    return await write.answer(run)
+
+
+@actions.post("/sessions/{session_id}/submit", status_code=202, response_model=Session)
+async def submit_session(
+    session_id: SessionId, write: Spending, body: SubmitRequest | None = None
+) -> Response:
+    """Submit your feedback on the completed stage and start the next one."""
+
+    return await _act(write, sessions.submit, session_id, body or SubmitRequest())
+
+
+@actions.post("/sessions/{session_id}/pause", response_model=Session)
+async def pause_session(session_id: SessionId, write: Writing) -> Response:
+    """Pause a session. Running jobs finish their current turn."""
+    return await _act(write, sessions.pause, session_id)
+
+
+@actions.post("/sessions/{session_id}/resume", status_code=202, response_model=Session)
+async def resume_session(
+    session_id: SessionId, write: Spending, body: ResumeRequest | None = None
+) -> Response:
+    """Resume all paused work of a session. Does nothing if nothing is paused."""
+    wanted = body or ResumeRequest()
+    return await _act(
+        write,
+        sessions.resume,
+        session_id,
+        approves_spend=wanted.approve_spend,
+        budget_credits=None if wanted.budget is None else parse_usd(wanted.budget),
+    )
+
+
+@actions.post("/sessions/{session_id}/cancel", response_model=Session)
+async def cancel_session(session_id: SessionId, write: Writing) -> Response:
+    """Cancel a session for good. Finished contributions are kept."""
+    return await _act(write, sessions.cancel, session_id)
+
+
+@actions.post("/sessions/{session_id}/jobs/{job_id}/pause", response_model=Session)
+async def pause_job(session_id: SessionId, job_id: JobId, write: Writing) -> Response:
+    """Pause one job before it starts, or before its next turn."""
+    return await _act(write, jobs.pause, session_id, job_id)
+
+
+@actions.post(
+    "/sessions/{session_id}/jobs/{job_id}/resume", status_code=202, response_model=Session
+)
+async def resume_job(
+    session_id: SessionId, job_id: JobId, write: Spending, body: ResumeJobRequest | None = None
+) -> Response:
+    """Resume one paused job."""
+    approves = (body or ResumeJobRequest()).approve_spend
+    return await _act(write, jobs.resume, session_id, job_id, approves_spend=approves)
+
+
+@actions.post("/sessions/{session_id}/jobs/{job_id}/cancel", response_model=Session)
+async def cancel_job(session_id: SessionId, job_id: JobId, write: Writing) -> Response:
+    """Cancel one job and all jobs that need its output."""
+    return await _act(write, jobs.cancel, session_id, job_id)
+
+
+@actions.post("/sessions/{session_id}/retry", status_code=202, response_model=Session)
+async def retry_session(session_id: SessionId, write: Spending) -> Response:
+    """Retry failed jobs and the jobs that were blocked by them."""
+    return await _act(write, sessions.retry, session_id)
+
+
+@actions.post("/sessions/{session_id}/iterate", status_code=202, response_model=Session)
+async def iterate_session(session_id: SessionId, write: Spending) -> Response:
+    """Start another iteration, with the last outputs and all feedback as input."""
+    return await _act(write, sessions.iterate, session_id)
+
+
+@actions.post("/sessions/{session_id}/feedback", status_code=201, response_model=SavedFeedback)
+async def give_feedback(session_id: SessionId, body: FeedbackRequest, write: Writing) -> Response:
+    """Add feedback on a stage. Every later prompt includes it."""
+    return await write.answer(
+        feedback.give_feedback, session_id, body.stage, body.text, target_id=body.contribution_id
+    )

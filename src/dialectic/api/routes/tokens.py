@@ -27,8 +27,14 @@ from dialectic.contract.accounts import (
     TokenRequest,
 )
 from dialectic.contract.base import Page
-from dialectic.core.access import Scope, build_csrf_token, parse_authorization
-from dialectic.core.local_trust import RequestOrigin, build_set_cookie, find_cookie
+from dialectic.core.access import (
+    RequestOrigin,
+    Scope,
+    build_csrf_token,
+    build_set_cookie,
+    find_cookie,
+    parse_authorization,
+)
 from dialectic.errors import NotFound
 
 router = APIRouter(tags=["access"])
@@ -38,8 +44,8 @@ Managing = Annotated[RequestContext, Depends(allow(Scope.ADMIN))]
 @router.get("/tokens")
 async def list_tokens(context: Managing) -> Page[Token]:
     """List the tokens you may manage. Secrets are never stored or shown."""
-    found = await accounts.list_tokens(context.engine.db, context.visitor.caller)
-    return list_whole([Token.model_validate(one) for one in found])
+    found = await accounts.list_tokens(context.engine.db, context.caller)
+    return list_whole(map(Token.model_validate, found))
 
 
 @router.post("/tokens", status_code=201)
@@ -47,7 +53,7 @@ async def create_token(body: TokenRequest, context: Managing) -> IssuedToken:
     """Create a token that acts for you, with your scopes or fewer. It is shown once."""
     issued = await accounts.issue_token(
         context.engine.db,
-        context.visitor.caller,
+        context.caller,
         name=body.name,
         scopes=body.scopes,
         life_days=body.life_days,
@@ -66,7 +72,7 @@ async def revoke_token(
     token_id: Annotated[UUID, Path(description="The id of a token.")], context: Managing
 ) -> Response:
     """Revoke a token and every browser session created with it."""
-    await accounts.revoke_token(context.engine.db, context.visitor.caller, token_id)
+    await accounts.revoke_token(context.engine.db, context.caller, token_id)
     return Response(status_code=204)
 
 
@@ -87,7 +93,7 @@ async def open_browser_session(
 @router.get("/browser-session")
 async def get_browser_session(request: Request, context: Reading) -> BrowserLogin:
     """Return the `csrf_token` of a browser session, for a page that is reloaded."""
-    expires_at = context.visitor.caller.expires_at
+    expires_at = context.caller.expires_at
     cookie = find_cookie(request.headers.get("cookie"), _read_origin(request))
     if "authorization" in request.headers or cookie is None or expires_at is None:
         raise NotFound("This request has no browser session. Sign in to start one.")
@@ -99,7 +105,7 @@ async def switch_browser_session(
     request: Request, response: Response, body: SwitchRequest, context: Reading
 ) -> BrowserLogin:
     """Switch to another of your tenants. The current browser session ends."""
-    caller = context.visitor.caller
+    caller = context.caller
     begun = await accounts.switch_session(context.engine.db, caller, body.tenant_id)
     return _set_cookie(request, response, begun)
 
@@ -107,7 +113,7 @@ async def switch_browser_session(
 @router.delete("/browser-session", status_code=204)
 async def close_browser_session(request: Request, context: Reading) -> Response:
     """Sign a browser out. Removes the session cookie."""
-    await accounts.close_session(context.engine.db, context.visitor.caller)
+    await accounts.close_session(context.engine.db, context.caller)
     cookie = build_set_cookie("", _read_origin(request), max_age_s=0)
     return Response(status_code=204, headers={"Set-Cookie": cookie})
 
@@ -128,28 +134,28 @@ def _read_origin(request: Request) -> RequestOrigin:
 
 @router.post("/organizations", status_code=201, response_model=Organization)
 async def create_organization(
-    body: OrganizationRequest, act: Annotated[WriteRequest, Depends(allow_act(Scope.ADMIN))]
+    body: OrganizationRequest, write: Annotated[WriteRequest, Depends(allow_act(Scope.ADMIN))]
 ) -> Response:
     """Create an organisation that you own."""
-    caller = act.context.visitor.caller
+    caller = write.caller
 
     async def create(tx: Transaction) -> Organization:
         return Organization(id=await accounts.create_organization(tx.connection, caller, body.name))
 
-    return await act.answer(create, status=201)
+    return await write.answer(create)
 
 
 @router.get("/members")
 async def list_members(context: Reading) -> Page[Member]:
     """List the members of the tenant."""
-    found = await accounts.list_members(context.engine.db, context.visitor.caller)
-    return list_whole([Member.model_validate(one) for one in found])
+    found = await accounts.list_members(context.engine.db, context.caller)
+    return list_whole(map(Member.model_validate, found))
 
 
 @router.put("/members", status_code=204)
 async def set_member(body: MemberRequest, context: Managing) -> Response:
     """Add a user to the organisation, or change a member's role."""
-    await accounts.set_member(context.engine.db, context.visitor.caller, body.name, body.role)
+    await accounts.set_member(context.engine.db, context.caller, body.name, body.role)
     return Response(status_code=204)
 
 
@@ -158,5 +164,5 @@ async def remove_member(
     user_id: Annotated[UUID, Path(description="The id of a user.")], context: Managing
 ) -> Response:
     """Remove a member. Their work is kept; their tokens for the organisation are revoked."""
-    await accounts.remove_member(context.engine.db, context.visitor.caller, user_id)
+    await accounts.remove_member(context.engine.db, context.caller, user_id)
     return Response(status_code=204)

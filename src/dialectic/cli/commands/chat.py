@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import Any
 from uuid import UUID
 
 import click
 
-from dialectic.app import chat as service
-from dialectic.cli.backend import Backend, resolve_contribution_to_change, run_with_backend
+from dialectic.cli.backend import Backend, get_id_to_change, with_backend
 from dialectic.cli.error_report import report_error
 from dialectic.cli.input import read_text
 from dialectic.cli.terminal import count, echo_json, printable, say
-from dialectic.errors import DialecticError, ExitCode
+from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary
+from dialectic.contract.projects import Kind
+from dialectic.errors import DialecticError
 
 LISTED_MAX = 20
 ASK = "> "
@@ -38,7 +38,9 @@ ASK = "> "
 )
 @click.option("--list", "lists", is_flag=True, help="List the latest chats instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print replies as JSON, one object per line.")
-def chat(
+@with_backend
+async def chat(
+    backend: Backend,
     message: str | None,
     *,
     model: str | None,
@@ -51,25 +53,20 @@ def chat(
 ) -> None:
     """Chat with one model. MESSAGE is one question; without it, questions are read line by line
     from a terminal, or as one question from a pipe."""
-
-    async def act(backend: Backend) -> ExitCode:
-        if lists:
-            await _list(backend, as_json=as_json)
-            return ExitCode.DONE
-        talk = Talk(backend, full=full, max_output_tokens=max_output_tokens, as_json=as_json)
-        talk.model = await backend.choose_model(model)
-        talk.system = system
-        if chat_id is not None:
-            talk.chat_id = await resolve_contribution_to_change(backend.get_chat_id, chat_id)
-        if message is not None:
-            await talk.ask(message)
-        elif sys.stdin.isatty():
-            await talk.converse()
-        else:
-            await talk.ask(await asyncio.to_thread(read_text, "-", None, what="message"))
-        return ExitCode.DONE
-
-    run_with_backend(act)
+    if lists:
+        await _list(backend, as_json=as_json)
+        return
+    talk = Talk(backend, full=full, max_output_tokens=max_output_tokens, as_json=as_json)
+    talk.model = await backend.choose_model(model)
+    talk.system = system
+    if chat_id is not None:
+        talk.chat_id = await get_id_to_change(backend, Kind.CHAT, chat_id)
+    if message is not None:
+        await talk.ask(message)
+    elif sys.stdin.isatty():
+        await talk.converse()
+    else:
+        await talk.ask(await asyncio.to_thread(read_text, "-", None, what="message"))
 
 
 class Talk:
@@ -100,21 +97,21 @@ class Talk:
 
     async def ask(self, message: str) -> None:
         """Send one question and stream its reply."""
-        question = service.Question(
+        question = ChatRequest.model_construct(  # the backend checks it
             message=message,
             model=self.model,
             chat_id=self.chat_id,
-            system="" if self.chat_id else self.system,
-            continues=self.full,
+            system_instruction="" if self.chat_id else self.system,
+            continue_until_complete=self.full,
             max_output_tokens=self.max_output_tokens,
         )
         shown = _Shown(is_live=not self.as_json and sys.stdout.isatty())
         reply = await self.backend.send(question, shown.show)
         self.chat_id = reply.chat_id
         if self.as_json:
-            echo_json(_describe(reply))
+            echo_json(_build_json(reply))
             return
-        shown.finish(reply.text)
+        shown.finish(reply.content)
         say(_sum_up(reply))
 
 
@@ -144,42 +141,34 @@ def _read_line() -> str:
     return sys.stdin.readline()
 
 
-def _sum_up(reply: service.Reply) -> str:
+def _sum_up(reply: ChatReply) -> str:
     usage = reply.usage
     parts = [
         f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out",
-        count(reply.calls, "call"),
+        count(usage.calls, "call"),
         f"chat {str(reply.chat_id)[:8]}",
     ]
-    if reply.is_incomplete:
+    if reply.incomplete:
         parts.insert(0, f"INCOMPLETE ({', '.join(reply.flags)})")
     return "[" + " · ".join(parts) + "]"
 
 
-def _describe(reply: service.Reply) -> dict[str, Any]:
-    return {
-        "chat_id": str(reply.chat_id),
-        "message_id": str(reply.message_id),
-        "model": reply.model_name,
-        "content": reply.text,
-        "finish_reason": reply.finish_reason.value,
-        "incomplete": reply.is_incomplete,
-        "flags": list(reply.flags),
-        "usage": {
-            "input_tokens": reply.usage.input_tokens,
-            "output_tokens": reply.usage.output_tokens,
-            "source": reply.usage.source.value,
-        },
-        "calls": reply.calls,
-    }
+def _build_json(reply: ChatReply) -> dict[str, object]:
+    shown = reply.model_dump(exclude={"question_id": True, "usage": {"calls"}})
+    return {**shown, "calls": reply.usage.calls}
+
+
+def _build_listed(row: ChatSummary) -> dict[str, object]:
+    used = {} if row.last_at is None else {"last_at": row.last_at}
+    return {**row.model_dump(), **used}
 
 
 async def _list(backend: Backend, *, as_json: bool) -> None:
     rows = await backend.list_chats(LISTED_MAX)
     if as_json:
-        echo_json(rows)
+        echo_json([_build_listed(row) for row in rows])
         return
     if not rows:
         say("No chats yet. `dialectic chat` starts one.")
     for row in rows:
-        click.echo(f"{str(row['id'])[:8]}  {row['messages']:>4}  {printable(row['title'])}")
+        click.echo(f"{str(row.id)[:8]}  {row.messages:>4}  {printable(row.title)}")

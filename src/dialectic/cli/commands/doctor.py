@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any
 from uuid import uuid4
 
 import click
@@ -21,7 +20,7 @@ from dialectic.errors import (
     Remedy,
     RemedyAction,
 )
-from dialectic.limits.admission import list_endpoints
+from dialectic.limits.admission import EndpointState, list_endpoints
 from dialectic.postgres import embedded
 from dialectic.providers.catalog import build_catalog, choose_default_models
 from dialectic.retrieval.embedders import check_embedder
@@ -91,7 +90,7 @@ async def _check_embedder(engine: Engine) -> str:
 
 async def _check_endpoints(engine: Engine) -> str:
     rows = await list_endpoints(engine.db)
-    known = [row for row in rows if row["endpoint"] in engine.catalog.endpoints]
+    known = [row for row in rows if row.endpoint in engine.catalog.endpoints]
     faults = [fault for row in known for fault in describe_faults(row)]
     if faults:
         remedies = [fault.remedy for fault in faults if fault.remedy is not None]
@@ -101,46 +100,46 @@ async def _check_endpoints(engine: Engine) -> str:
     return " ".join(slow) or f"{len(engine.catalog.endpoints)} configured, no problems"
 
 
-def describe_faults(row: dict[str, Any]) -> Iterator[ConfigurationError]:
+def describe_faults(row: EndpointState) -> Iterator[ConfigurationError]:
     """Describe what blocks calls to an endpoint, and how to fix it."""
-    name, since = row["endpoint"], row["opened_at"]
-    if row["circuit"] != "closed" and row["reason"] == "provider_quota":
+    name, since = row.endpoint, row.opened_at
+    if row.circuit != "closed" and row.reason == "provider_quota":
         yield ConfigurationError(
             f"{name}: the account has had no credit since {since:%Y-%m-%d %H:%M} UTC "
-            f"({row['message']}). Add credit, then resume the waiting sessions.",
+            f"({row.message}). Add credit, then resume the waiting sessions.",
             reason="account_empty",
             subject=name,
             remedy=Remedy(RemedyAction.RESUME),
         )
-    elif row["circuit"] != "closed":
-        wait_s = max(0.0, row["probe_in_s"])
+    elif row.circuit != "closed":
+        wait_s = max(0.0, row.probe_in_s or 0.0)
         probe = (
-            "A probe is running" if row["circuit"] == "probing" else f"Next probe in {wait_s:.0f} s"
+            "A probe is running" if row.circuit == "probing" else f"Next probe in {wait_s:.0f} s"
         )
         yield ConfigurationError(
-            f"{name}: has been failing since {since:%Y-%m-%d %H:%M} UTC ({row['message']}). "
+            f"{name}: has been failing since {since:%Y-%m-%d %H:%M} UTC ({row.message}). "
             f"{probe}; calls are blocked until then.",
-            reason="probing" if row["circuit"] == "probing" else "failing",
+            reason="probing" if row.circuit == "probing" else "failing",
             subject=name,
         )
-    if row["key_refused_at"] is not None:
+    if row.key_refused_at is not None:
         yield ConfigurationError(
-            f"{name}: the key has been rejected since {row['key_refused_at']:%Y-%m-%d %H:%M} UTC "
-            f"({row['key_message']}). Set another key, then retry the failed jobs.",
+            f"{name}: the key has been rejected since {row.key_refused_at:%Y-%m-%d %H:%M} UTC "
+            f"({row.key_message}). Set another key, then retry the failed jobs.",
             reason="key_refused",
             subject=name,
             remedy=Remedy(RemedyAction.RETRY),
         )
 
 
-def describe_pace(row: dict[str, Any]) -> str | None:
+def describe_pace(row: EndpointState) -> str | None:
     """Describe an endpoint's rate limit, if one applies."""
     words = []
-    if row["closed_s"]:
-        words.append(f"accepts no calls for {row['closed_s']:.0f} s, at its request")
-    if row["rate_per_minute"] is not None:
-        words.append(f"limited to {row['rate_per_minute']:.0f} requests a minute for now")
-    return f"{row['endpoint']}: {'; '.join(words)}." if words else None
+    if row.closed_s:
+        words.append(f"accepts no calls for {row.closed_s:.0f} s, at its request")
+    if row.rate_per_minute is not None:
+        words.append(f"limited to {row.rate_per_minute:.0f} requests a minute for now")
+    return f"{row.endpoint}: {'; '.join(words)}." if words else None
 
 
 CHECKS: dict[str, Callable[[Engine], Awaitable[str]]] = {

@@ -1,51 +1,52 @@
-"""`dialectic show, list, diff`: read contributions."""
+"""`dialectic show, list, diff, search, export, import`: read contributions and whole projects."""
 
 from __future__ import annotations
 
 import difflib
 import json
 import sys
-from typing import Any
+import textwrap
+from pathlib import Path
 from uuid import UUID
 
 import click
 
-from dialectic.cli.backend import Backend, run_with_backend
+from dialectic.app.search import LIMIT_DEFAULT, check_query
+from dialectic.cli.backend import Backend, with_backend
 from dialectic.cli.commands.sessions import show_list, show_session
-from dialectic.cli.terminal import echo_json, printable, say
-from dialectic.core.documents.manifest import describe_manifest
-from dialectic.errors import DialecticError, ExitCode, NotFound, Remedy, RemedyAction, UsageError
+from dialectic.cli.terminal import count, echo_json, printable, say
+from dialectic.contract.contributions import ChunkRecord, ContributionLine, ContributionRecord
+from dialectic.contract.projects import Kind, SearchHit, SearchResults
+from dialectic.core.documents.prompts import describe_manifest
+from dialectic.core.strict_json import Json
+from dialectic.errors import DialecticError, NotFound, Remedy, RemedyAction, UsageError
 
 
 @click.command()
 @click.argument("found", metavar="ID")
 @click.option("--prompt", is_flag=True, help="Show the prompt sent to the model instead.")
 @click.option("--json", "as_json", is_flag=True, help="The whole record as JSON.")
-def show(found: str, *, prompt: bool, as_json: bool) -> None:
+@with_backend
+async def show(backend: Backend, found: str, *, prompt: bool, as_json: bool) -> None:
     """Show the contribution, turn or session with this ID (or prefix of an id)."""
-
-    async def act(backend: Backend) -> ExitCode:
-        try:
-            row, facts = await _find_written(backend, found)
-        except NotFound:
-            session_id = await _get_session_id(backend, found)
-            await show_session(backend, session_id, as_json=as_json)
-            return ExitCode.DONE
-        if prompt:
-            request = await _read_request(backend, row)
-            if as_json:
-                echo_json(request)
-            else:
-                _show_text(_format_prompt(request))
-        elif as_json:
-            echo_json(row)
+    try:
+        written, facts = await _find_written(backend, found)
+    except NotFound:
+        session_id = await _get_session_id(backend, found)
+        await show_session(backend, session_id, as_json=as_json)
+        return
+    if prompt:
+        request = await _read_request(backend, written)
+        if as_json:
+            echo_json(request)
         else:
-            for line in facts:
-                say(line)
-            _show_text(row["content"])
-        return ExitCode.DONE
-
-    run_with_backend(act)
+            _show_text(_format_prompt(request))
+    elif as_json:
+        echo_json(written)
+    else:
+        for line in facts:
+            say(line)
+        _show_text(written.content)
 
 
 def _show_text(text: str) -> None:
@@ -53,20 +54,22 @@ def _show_text(text: str) -> None:
     click.echo(printable(text) if sys.stdout.isatty() else text)
 
 
-async def _find_written(backend: Backend, text: str) -> tuple[dict[str, Any], list[str]]:
+async def _find_written(
+    backend: Backend, text: str
+) -> tuple[ContributionRecord | ChunkRecord, list[str]]:
     """Find a contribution or one turn, and its description."""
     try:
-        contribution_id = await backend.get_contribution_id(text)
+        contribution_id = await backend.get_id(Kind.CONTRIBUTION, text)
     except NotFound:
         chunk = await backend.get_chunk(text)
         return chunk, _describe_chunk(chunk)
-    row = await backend.load_contribution(contribution_id)
-    return row, _describe(row)
+    record = await backend.load_contribution(contribution_id)
+    return record, _describe(record)
 
 
 async def _get_session_id(backend: Backend, text: str) -> UUID:
     try:
-        return await backend.get_session_id(text)
+        return await backend.get_id(Kind.SESSION, text)
     except DialecticError:
         raise NotFound(
             f"No contribution or session matches {text!r}.",
@@ -76,60 +79,59 @@ async def _get_session_id(backend: Backend, text: str) -> UUID:
         ) from None
 
 
-def _describe(row: dict[str, Any]) -> list[str]:
+def _describe(record: ContributionRecord) -> list[str]:
     """Build a document's description for stderr; stdout has only the document."""
-    by = f"{row['model_name']}, version {row['edit_version']}"
+    by = f"{record.model_name}, version {record.edit_version}"
     lines = [
-        f"{row['contribution_type']} {row['id']} by {by}",
-        f"  {row['stage']}, iteration {row['iteration_number']}: {row['storage_path']}",
+        f"{record.contribution_type} {record.id} by {by}",
+        f"  {record.stage}, iteration {record.iteration_number}: {record.storage_path}",
     ]
-    if row["target_contribution_id"]:
-        lines.append(f"  about {row['target_contribution_id']}")
-    read = (row["results"] or {}).get("read", [])
+    if record.target_contribution_id:
+        lines.append(f"  about {record.target_contribution_id}")
+    read = (record.results or {}).get("read", [])
     lines += [f"  read {entry['label']}: {entry['contribution_id']}" for entry in read]
-    if not row["chunks"]:
-        lines += _describe_manifest(row)
-    for chunk in row["chunks"]:
-        took = f"{chunk['tokens_used_output']:,} tokens, {chunk['finish_reason']}"
-        lines.append(f"  turn {chunk['turn_index']}: {chunk['id']} ({took})")
-        lines += [f"  {line}" for line in _describe_manifest(chunk)]
-    marks = [*row["flags"], *(["stale"] if row["is_stale"] else [])]
+    if not record.chunks:
+        lines += _describe_manifest(record.manifest)
+    for chunk in record.chunks:
+        took = f"{chunk.tokens_used_output:,} tokens, {chunk.finish_reason}"
+        lines.append(f"  turn {chunk.turn_index}: {chunk.id} ({took})")
+        lines += [f"  {line}" for line in _describe_manifest(chunk.manifest)]
+    marks = [*record.flags, *(["stale"] if record.is_stale else [])]
     if marks:
         lines.append(f"  {', '.join(marks)}")
-    if not row["is_latest_edit"]:
+    if not record.is_latest_edit:
         lines.append("  a newer version exists")
     return lines
 
 
-def _describe_manifest(row: dict[str, Any]) -> list[str]:
+def _describe_manifest(manifest: Json | None) -> list[str]:
     """Describe how the texts of a too long prompt were shortened."""
-    manifest = row["manifest"]
     return [f"  {line}" for line in describe_manifest(manifest)] if manifest else []
 
 
-def _describe_chunk(row: dict[str, Any]) -> list[str]:
+def _describe_chunk(chunk: ChunkRecord) -> list[str]:
     return [
-        f"turn {row['turn_index']} {row['id']} by {row['model_name']}",
-        f"  of contribution {row['root_contribution_id']}",
-        f"  {row['stage']}, iteration {row['iteration_number']}: {row['storage_path']}",
-        f"  {row['tokens_used_output']:,} tokens, {row['finish_reason']}",
-        *_describe_manifest(row),
-        *([f"  {', '.join(row['flags'])}"] if row["flags"] else []),
+        f"turn {chunk.turn_index} {chunk.id} by {chunk.model_name}",
+        f"  of contribution {chunk.root_contribution_id}",
+        f"  {chunk.stage}, iteration {chunk.iteration_number}: {chunk.storage_path}",
+        f"  {chunk.tokens_used_output:,} tokens, {chunk.finish_reason}",
+        *_describe_manifest(chunk.manifest),
+        *([f"  {', '.join(chunk.flags)}"] if chunk.flags else []),
     ]
 
 
-async def _read_request(backend: Backend, row: dict[str, Any]) -> dict[str, Any]:
+async def _read_request(backend: Backend, written: ContributionRecord | ChunkRecord) -> Json:
     """Read the prompt of a document or of one turn."""
-    path = row["raw_response_storage_path"]
+    path = written.raw_response_storage_path
     if path is None:
         raise UsageError("A person wrote this version, so it has no prompt.")
-    overview = await backend.look(row["session_id"])
-    data = await backend.read_file(overview.session["project_id"], path)
-    request: dict[str, Any] = json.loads(data)["request"]
+    detail = await backend.look(written.session_id)
+    data = await backend.read_file(detail.session.project_id, path)
+    request: Json = json.loads(data)["request"]
     return request
 
 
-def _format_prompt(request: dict[str, Any]) -> str:
+def _format_prompt(request: Json) -> str:
     parts = [f"# System\n\n{request['system']}"]
     parts += [f"# {m['role'].capitalize()}\n\n{m['content']}" for m in request["messages"]]
     return "\n\n".join(parts)
@@ -139,60 +141,143 @@ def _format_prompt(request: dict[str, Any]) -> str:
 @click.argument("session", required=False)
 @click.option("--all", "everything", is_flag=True, help="Include drafts.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
-def list_(session: str | None, *, everything: bool, as_json: bool) -> None:
+@with_backend
+async def list_(backend: Backend, session: str | None, *, everything: bool, as_json: bool) -> None:
     """List all sessions, or the contributions of SESSION with their ids."""
-
-    async def act(backend: Backend) -> ExitCode:
-        if session is None:
-            await show_list(backend, as_json=as_json)
-            return ExitCode.DONE
-        session_id = await backend.get_session_id(session)
-        overview = await backend.look(session_id)
-        rows = [r for r in overview.contributions if everything or not r["is_intermediate"]]
-        if as_json:
-            echo_json(rows)
-            return ExitCode.DONE
-        for row in rows:
-            click.echo(printable(_line(row)))
-        if not rows:
-            say("No documents yet.")
-        return ExitCode.DONE
-
-    run_with_backend(act)
+    if session is None:
+        await show_list(backend, as_json=as_json)
+        return
+    session_id = await backend.get_id(Kind.SESSION, session)
+    detail = await backend.look(session_id)
+    rows = [r for r in detail.contributions if everything or not r.is_intermediate]
+    if as_json:
+        echo_json(rows)
+        return
+    for row in rows:
+        click.echo(printable(_line(row)))
+    if not rows:
+        say("No documents yet.")
 
 
-def _line(row: dict[str, Any]) -> str:
+def _line(row: ContributionLine) -> str:
     marks = [
-        *(["incomplete"] if row["is_incomplete"] else []),
-        *(["stale"] if row["is_stale"] else []),
-        *(f for f in row["flags"] if f != "cut_off"),
+        *(["incomplete"] if row.is_incomplete else []),
+        *(["stale"] if row.is_stale else []),
+        *(f for f in row.flags if f != "cut_off"),
     ]
-    version = f" v{row['edit_version']}" if row["edit_version"] > 1 else ""
+    version = f" v{row.edit_version}" if row.edit_version > 1 else ""
     note = f"  ({', '.join(marks)})" if marks else ""
-    name = row["storage_path"].rsplit("/", 1)[-1]
-    return f"{row['id']}  {row['iteration_number']}/{row['stage']:<12} {name}{version}{note}"
+    name = row.storage_path.rsplit("/", 1)[-1]
+    return f"{row.id}  {row.iteration_number}/{row.stage:<12} {name}{version}{note}"
 
 
 @click.command()
 @click.argument("before", metavar="A")
 @click.argument("after", metavar="B")
-def diff(before: str, after: str) -> None:
+@with_backend
+async def diff(backend: Backend, before: str, after: str) -> None:
     """Compare contribution B with contribution A; exits 0 even if they differ."""
+    old, new = [
+        await backend.load_contribution(await backend.get_id(Kind.CONTRIBUTION, text))
+        for text in (before, after)
+    ]
+    lines = difflib.unified_diff(
+        old.content.splitlines(),
+        new.content.splitlines(),
+        old.storage_path,
+        new.storage_path,
+        lineterm="",
+    )
+    for line in lines:
+        click.echo(printable(line))
 
-    async def act(backend: Backend) -> ExitCode:
-        old, new = [
-            await backend.load_contribution(await backend.get_contribution_id(text))
-            for text in (before, after)
-        ]
-        lines = difflib.unified_diff(
-            old["content"].splitlines(),
-            new["content"].splitlines(),
-            old["storage_path"],
-            new["storage_path"],
-            lineterm="",
-        )
-        for line in lines:
-            click.echo(printable(line))
-        return ExitCode.DONE
 
-    run_with_backend(act)
+EXCERPT_CHARS = 320
+WIDTH = 96
+
+
+@click.command()
+@click.argument("project")
+@click.argument("query")
+@click.option("--limit", type=int, default=LIMIT_DEFAULT, help="Maximum number of passages.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@with_backend
+async def search(backend: Backend, project: str, query: str, *, limit: int, as_json: bool) -> None:
+    """Search PROJECT (a folder, a name, or an id of it or of a session) for QUERY."""
+    check_query(query, limit)
+    results = await backend.search(await backend.get_id(Kind.PROJECT, project), query, limit)
+    if as_json:
+        echo_json(describe_results(results))
+        return
+    for number, hit in enumerate(results.items, 1):
+        click.echo(printable(build_entry(number, hit)))
+    passages = count(len(results.items), "passage")
+    say(f"{passages} in {count(results.documents, 'document')}, by {results.embedder}.")
+
+
+def describe_results(results: SearchResults) -> dict[str, object]:
+    """Build the JSON result of a search."""
+    hits = [{**hit.model_dump(), "score": round(hit.score, 4)} for hit in results.items]
+    return {**results.model_dump(exclude={"items", "next_cursor"}), "hits": hits}
+
+
+def build_entry(number: int, hit: SearchHit) -> str:
+    """Format one passage: its document, its headings, its first lines."""
+    words = " ".join(hit.text.split())
+    shown = words if len(words) <= EXCERPT_CHARS else f"{words[:EXCERPT_CHARS].rstrip()}…"
+    lines = [f"{number}. {hit.path}  ({str(hit.document_id)[:8]})"]
+    if hit.heading_path:
+        lines.append(f"   {' > '.join(hit.heading_path)}")
+    lines.append(textwrap.fill(shown, WIDTH, initial_indent="     ", subsequent_indent="     "))
+    return "\n".join([*lines, ""])
+
+
+@click.command(name="export")
+@click.argument("project")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where to write; by default into the project's folder in storage, or here if it is "
+    "a server's.",
+)
+@click.option("--finished", is_flag=True, help="Finished documents only; cannot be imported.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@with_backend
+async def export(
+    backend: Backend, project: str, out: Path | None, *, finished: bool, as_json: bool
+) -> None:
+    """Export PROJECT (a folder, a name, or an id of it or of a session) to a zip file."""
+    project_id = await backend.get_id(Kind.PROJECT, project)
+    exported = await backend.export(project_id, out, finished=finished)
+    if as_json:
+        echo_json(exported)
+    else:
+        click.echo(printable(exported.path))
+        say(f"Exported {exported.project}: {exported.files} files.")
+
+
+@click.command(name="import")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@with_backend
+async def import_(backend: Backend, file: Path, *, as_json: bool) -> None:
+    """Import a project from FILE, written by `dialectic export`."""
+    taken = await backend.import_project(file)
+    folder = backend.locate(taken.slug)
+    if as_json:
+        told = {
+            "project_id": taken.project_id,
+            "project": taken.slug,
+            "path": folder,
+            "sessions": taken.session_ids,
+            "files": taken.files,
+            "is_copy": taken.is_copy,
+        }
+        echo_json(told)
+    else:
+        click.echo(printable(folder))
+        say(f"Imported {taken.name} as {taken.slug}: {taken.files} files.")
+        for session_id in taken.session_ids:
+            say(f"Session {session_id}")
+    if taken.waiting:
+        say(f"{taken.waiting} file(s) wait in the database until storage has room.")

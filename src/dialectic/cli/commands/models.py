@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from dataclasses import dataclass
@@ -11,10 +10,18 @@ from decimal import Decimal
 
 import click
 
+from dialectic.app.installed import list_models
 from dialectic.cli.backend import open_backend
 from dialectic.cli.error_report import mark, say_remedy
-from dialectic.cli.local import list_models_here
-from dialectic.cli.terminal import count, load_settings, printable, run_async, say
+from dialectic.cli.terminal import (
+    count,
+    echo_json,
+    load_settings,
+    printable,
+    run_async,
+    say,
+)
+from dialectic.contract.accounts import ListedModel, Model
 from dialectic.core.models.messages import Message, Reply, Request, Role
 from dialectic.core.models.model import ModelCard, parse_tokenizer
 from dialectic.core.money.price import format_credits, is_play, price_call
@@ -22,11 +29,8 @@ from dialectic.errors import DialecticError, ExitCode, KeyMissing, UsageError
 from dialectic.providers.catalog import Catalog, build_catalog
 from dialectic.providers.model_list import (
     CachedModels,
-    Row,
     State,
     build_listing,
-    build_snippet,
-    describe_row,
     load_cached_models,
     save_cached_models,
 )
@@ -52,21 +56,24 @@ def models() -> None:
 def list_(*, as_json: bool) -> None:
     """List the known models, with windows, prices and what is missing to use them."""
     settings = load_settings(knows_server=True)
-    rows = run_async(_list(settings)) if settings.server else list_models_here(settings)
+    found = (
+        run_async(_list(settings))
+        if settings.server
+        else list_models(build_catalog(settings), settings.home)
+    )
     if as_json:
-        described = {"models": [describe_row(row) for row in rows]}
-        click.echo(json.dumps(described, ensure_ascii=False))
+        echo_json({"models": found})
         return
-    for line in build_table(rows):
+    for line in build_table(found):
         click.echo(printable(line))
     say("Prices are US dollars per million tokens, in and out. See docs/models.md.")
-    if unknown := [row for row in rows if row.state is State.UNCONFIGURED]:
+    if unknown := [one for one in found if isinstance(one, ListedModel)]:
         path = "the server's config.toml" if settings.server else settings.home / "config.toml"
         say(f"To use a model that is only listed, add to {path}, with figures for each `?`:")
-        say(build_snippet(unknown[0]))
+        say(unknown[0].config)
 
 
-async def _list(settings: Settings) -> list[Row]:
+async def _list(settings: Settings) -> list[Model]:
     async with open_backend(settings) as backend:
         return await backend.list_models()
 
@@ -74,9 +81,9 @@ async def _list(settings: Settings) -> list[Row]:
 HEADINGS = ("model", "window", "answer", "in", "out", "tokens", "facts", "state")
 
 
-def build_table(rows: list[Row]) -> list[str]:
+def build_table(found: list[Model]) -> list[str]:
     """Format the list as a table."""
-    cells = [HEADINGS, *(_build_cells(row) for row in rows)]
+    cells = [HEADINGS, *map(_build_cells, found)]
     widths = [max(len(cell[column]) for cell in cells) for column in range(len(HEADINGS))]
     return ["  ".join(_align(cell, widths)).rstrip() for cell in cells]
 
@@ -89,25 +96,21 @@ def _align(cells: tuple[str, ...], widths: list[int]) -> list[str]:
     ]
 
 
-def _build_cells(row: Row) -> tuple[str, ...]:
-    state = f"{row.state}: {row.note}" if row.note else str(row.state)
-    if (card := row.card) is None:
-        return (row.name, "?", "?", "?", "?", "?", "", state)
+def _build_cells(model: Model) -> tuple[str, ...]:
+    state = State[model.state.upper()].value
+    state += f": {model.note}" if model.note else ""
+    if isinstance(model, ListedModel):
+        return (model.name, "?", "?", "?", "?", "?", "", state)
     return (
-        row.name,
-        f"{card.context_window_tokens:,}",
-        f"{card.max_output_tokens:,}",
-        show_price(card.input_credits_per_token),
-        show_price(card.output_credits_per_token),
-        "estimate" if parse_tokenizer(card.tokenizer).factor else "exact",
-        _describe_origin(row),
+        model.name,
+        f"{model.context_window_tokens:,}",
+        f"{model.max_output_tokens:,}",
+        show_price(model.input_usd_per_million),
+        show_price(model.output_usd_per_million),
+        "estimate" if parse_tokenizer(model.tokenizer).factor else "exact",
+        f"{model.origin}, {model.facts_of}" if model.facts_of else model.origin,
         state,
     )
-
-
-def _describe_origin(row: Row) -> str:
-    day = row.card.facts_of if row.card is not None else None
-    return f"{row.origin}, {day}" if day else str(row.origin)
 
 
 def show_price(price: Decimal) -> str:

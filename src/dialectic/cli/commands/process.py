@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shutil
 import sys
-from typing import Any
+from pathlib import Path
 
 import click
 
+from dialectic.app.installed import list_processes
 from dialectic.cli.backend import open_backend
 from dialectic.cli.display.process_graph import Pen, build_frame_pen, build_plain_pen, draw_process
 from dialectic.cli.terminal import (
@@ -19,14 +20,18 @@ from dialectic.cli.terminal import (
     run_async,
     say,
 )
+from dialectic.contract.accounts import ProcessDetail, ProcessSummary
+from dialectic.core.process.check import build_process
 from dialectic.core.process.definition import (
     Process,
     Stage,
     build_expected_output,
     build_input_rules,
 )
+from dialectic.core.strict_json import Json
+from dialectic.errors import InvalidProcess
 from dialectic.pipeline.outline import Outline, build_outline
-from dialectic.processes.loader import Listed, list_processes, load_process
+from dialectic.processes.loader import load_process
 from dialectic.settings import Settings
 
 MODELS_MAX = 32
@@ -51,53 +56,52 @@ def process() -> None:
 def list_(*, as_json: bool) -> None:
     """List the installed processes: the shipped ones and your own."""
     settings = load_settings(knows_server=True)
-    own = settings.own_processes
+    own = Path("processes") if settings.server else settings.own_processes
     listed = run_async(_list(settings)) if settings.server else list_processes(own)
     if as_json:
-        echo_json({"processes": [_as_json(one) for one in listed]})
+        echo_json({"processes": [_build_json(one, own) for one in listed]})
         return
     for one in listed:
-        click.echo(printable("\n".join(_describe_listed(one))))
+        click.echo(printable("\n".join(_describe_listed(one, own))))
     where = "processes/NAME in the server's home" if settings.server else own / "NAME"
     say(f"Put your own in {where}; see docs/processes.md.")
 
 
-async def _list(settings: Settings) -> list[Listed]:
+async def _list(settings: Settings) -> list[ProcessSummary]:
     async with open_backend(settings) as backend:
         return await backend.list_processes()
 
 
-async def _load(settings: Settings, name: str) -> Process:
+async def _load(settings: Settings, name: str) -> ProcessDetail:
     async with open_backend(settings) as backend:
         return await backend.load_process(name)
 
 
-def _describe_listed(one: Listed) -> list[str]:
-    where = str(one.folder) if one.folder else "shipped"
-    if not isinstance(one.found, Process):
-        return [f"{one.name}: broken", f"    {one.found.message}", f"    {where}"]
-    stages = " > ".join(stage.slug for stage in one.found.order)
-    calls = build_outline(one.found, models=3).calls
+def _parse(detail: ProcessDetail) -> Process:
+    """Build a process from its definition."""
+    written = detail.definition
+    overlays = list(written["overlays"].values())
+    return build_process(written["file"], written["prompts"], overlays, place=detail.name)
+
+
+def _describe_listed(one: ProcessSummary, own: Path) -> list[str]:
+    where = "shipped" if one.is_shipped else str(own / one.name)
+    if not isinstance(one, ProcessDetail):
+        return [f"{one.name}: broken", f"    {one.problem}", f"    {where}"]
+    calls = build_outline(_parse(one), models=3).calls
     return [
-        f"{one.name}: {one.found.file.title}",
-        f"    {stages}",
+        f"{one.name}: {one.title}",
+        f"    {' > '.join(one.stages)}",
         f"    {count(calls, 'call')} for 3 models; {where}",
     ]
 
 
-def _as_json(one: Listed) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "name": one.name,
-        "is_shipped": one.folder is None,
-        "folder": str(one.folder) if one.folder else None,
-    }
-    if not isinstance(one.found, Process):
-        return row | {"error": {"code": one.found.code, "message": one.found.message}}
-    return row | {
-        "title": one.found.file.title,
-        "content_hash": one.found.content_hash,
-        "stages": [stage.slug for stage in one.found.order],
-    }
+def _build_json(one: ProcessSummary, own: Path) -> dict[str, object]:
+    folder = None if one.is_shipped else str(own / one.name)
+    row: dict[str, object] = {"name": one.name, "is_shipped": one.is_shipped, "folder": folder}
+    if not isinstance(one, ProcessDetail):
+        return row | {"error": {"code": InvalidProcess.code, "message": one.problem}}
+    return row | one.model_dump(include={"title", "content_hash", "stages"})
 
 
 @process.command()
@@ -109,7 +113,7 @@ def show(name: str, *, models: int, prompts: bool, as_json: bool) -> None:
     """Draw a process, given by NAME or folder, with its number of calls."""
     settings = load_settings(knows_server=True)
     shown = (
-        run_async(_load(settings, name))
+        _parse(run_async(_load(settings, name)))
         if settings.server
         else load_process(name, own=settings.own_processes)
     )
@@ -140,9 +144,9 @@ def _show_prompts(shown: Process) -> None:
                 click.echo(printable(f"\n--- guidance in {overlay.domain}: {guidance}"))
 
 
-def describe_process(shown: Process, outline: Outline, *, with_prompts: bool) -> dict[str, Any]:
+def describe_process(shown: Process, outline: Outline, *, with_prompts: bool) -> Json:
     """Build the JSON description of a process."""
-    described = {
+    described: Json = {
         "name": shown.name,
         "title": shown.file.title,
         "description": shown.file.description,
@@ -158,7 +162,7 @@ def describe_process(shown: Process, outline: Outline, *, with_prompts: bool) ->
     return described
 
 
-def _describe_stage(stage: Stage, outline: Outline) -> dict[str, Any]:
+def _describe_stage(stage: Stage, outline: Outline) -> Json:
     figures = [step for step in outline.steps if step.stage_slug == stage.slug]
     rules = build_input_rules(stage)
     for step, figure in zip(rules.get("steps", ()), figures, strict=False):

@@ -9,13 +9,14 @@ from uuid import UUID
 
 import click
 
-from dialectic.cli.backend import Backend, resolve_contribution_to_change, run_with_backend
+from dialectic.cli.backend import Backend, get_id_to_change, run_with_backend, with_backend
 from dialectic.cli.display.follow import follow_job, see_all
 from dialectic.cli.display.progress import open_display
 from dialectic.cli.display.results import prepare_out, tell_left, work_and_follow
 from dialectic.cli.input import read_text
 from dialectic.cli.terminal import count, say
 from dialectic.contract.contributions import RATING_MAX, RATING_MIN
+from dialectic.contract.projects import Kind
 from dialectic.errors import ExitCode
 
 Callback = Callable[..., None]
@@ -48,12 +49,10 @@ def feedback(session: str, stage: str, text: str | None, file: Path | None, on: 
     said = read_text(text, file, what="feedback")
 
     async def act(backend: Backend) -> ExitCode:
-        session_id = await resolve_contribution_to_change(backend.get_session_id, session)
-        target = (
-            await resolve_contribution_to_change(backend.get_contribution_id, on) if on else None
-        )
-        path = await backend.give_feedback(session_id, stage, said, target)
-        say(f"Saved in {backend.locate(path)}.")
+        session_id = await get_id_to_change(backend, Kind.SESSION, session)
+        target = await get_id_to_change(backend, Kind.CONTRIBUTION, on) if on else None
+        saved = await backend.give_feedback(session_id, stage, said, target)
+        say(f"Saved in {backend.locate(saved.path)}.")
         return ExitCode.DONE
 
     run_with_backend(act)
@@ -67,7 +66,7 @@ def edit(contribution: str, file: Path | None) -> None:
     text = read_text(None, file, what="text", has_argument=False)
 
     async def act(backend: Backend) -> ExitCode:
-        found = await resolve_contribution_to_change(backend.get_contribution_id, contribution)
+        found = await get_id_to_change(backend, Kind.CONTRIBUTION, contribution)
         edited = await backend.edit(found, text)
         say(f"Version {edited.version} is {edited.id}.")
         if edited.stale:
@@ -81,16 +80,12 @@ def edit(contribution: str, file: Path | None) -> None:
 @click.command()
 @click.argument("contribution")
 @click.argument("rating", type=click.IntRange(RATING_MIN, RATING_MAX))
-def rate(contribution: str, rating: int) -> None:
+@with_backend
+async def rate(backend: Backend, contribution: str, rating: int) -> None:
     """Rate CONTRIBUTION from 1 to 5; later prompts include the rating."""
-
-    async def act(backend: Backend) -> ExitCode:
-        found = await resolve_contribution_to_change(backend.get_contribution_id, contribution)
-        await backend.rate(found, rating)
-        say(f"Contribution {found} is rated {rating}.")
-        return ExitCode.DONE
-
-    run_with_backend(act)
+    found = await get_id_to_change(backend, Kind.CONTRIBUTION, contribution)
+    await backend.rate(found, rating)
+    say(f"Contribution {found} is rated {rating}.")
 
 
 @click.command(name="next")
@@ -135,7 +130,7 @@ def _begin(begin: Callable[[Backend, UUID], Awaitable[None]], session: str, **op
     prepare_out(out, detach=detach)
 
     async def act(backend: Backend) -> ExitCode:
-        session_id = await resolve_contribution_to_change(backend.get_session_id, session)
+        session_id = await get_id_to_change(backend, Kind.SESSION, session)
         seen = await see_all(backend, session_id)
         await begin(backend, session_id)
         if detach:
@@ -149,24 +144,23 @@ def _begin(begin: Callable[[Backend, UUID], Awaitable[None]], session: str, **op
 @click.argument("contribution")
 @_detach
 @_json
-def regenerate(contribution: str, *, detach: bool, as_json: bool) -> None:
+@with_backend
+async def regenerate(
+    backend: Backend, contribution: str, *, detach: bool, as_json: bool
+) -> ExitCode:
     """Let the same model write CONTRIBUTION again; documents based on it become stale."""
+    found = await get_id_to_change(backend, Kind.CONTRIBUTION, contribution)
+    session_id = (await backend.load_contribution(found)).session_id
+    job_id = await backend.regenerate(found)
+    if detach:
+        click.echo(job_id)
+        return ExitCode.DONE
 
-    async def act(backend: Backend) -> ExitCode:
-        found = await resolve_contribution_to_change(backend.get_contribution_id, contribution)
-        session_id: UUID = (await backend.load_contribution(found))["session_id"]
-        job_id = await backend.regenerate(found)
-        if detach:
-            click.echo(job_id)
-            return ExitCode.DONE
+    async def follow() -> ExitCode:
+        with open_display(backend, as_json=as_json) as display:
+            return await follow_job(backend, session_id, job_id, display)
 
-        async def follow() -> ExitCode:
-            with open_display(backend, as_json=as_json) as display:
-                return await follow_job(backend, session_id, job_id, display)
-
-        code = await backend.run_until(follow())
-        if code is ExitCode.INTERRUPTED:
-            tell_left(backend, session_id)
-        return code
-
-    run_with_backend(act)
+    code = await backend.run_until(follow())
+    if code is ExitCode.INTERRUPTED:
+        tell_left(backend, session_id)
+    return code

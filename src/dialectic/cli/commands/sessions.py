@@ -6,14 +6,17 @@ import functools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 import click
 
-from dialectic.app.quotes import SessionQuote
-from dialectic.app.sessions import Overview
-from dialectic.cli.backend import Backend, resolve_contribution_to_change, run_with_backend
+from dialectic.cli.backend import (
+    Backend,
+    get_id_to_change,
+    get_to_change,
+    run_with_backend,
+    with_backend,
+)
 from dialectic.cli.display.follow import find_end_of, follow_session
 from dialectic.cli.display.progress import open_display
 from dialectic.cli.display.quote import describe_forecast, describe_shortage, draw_quote
@@ -23,14 +26,20 @@ from dialectic.cli.display.results import (
     say_what_next,
     work_and_follow,
 )
-from dialectic.cli.error_report import advise_stored, mark
+from dialectic.cli.error_report import advise, mark
 from dialectic.cli.options import name_command
 from dialectic.cli.terminal import count, echo_json, printable, say, show_time
+from dialectic.contract.contributions import JobRecord
+from dialectic.contract.projects import Kind
+from dialectic.contract.sessions import SessionDetail
 from dialectic.core.job import JobStatus
 from dialectic.core.money.price import parse_usd
+from dialectic.core.money.quote import SessionForecast
 from dialectic.errors import ExitCode, Remedy, RemedyAction, UsageError
 
 LIST_MAX = 50
+# The fields of a session in the list for programs.
+LISTED = {"id", "status", "created_at", "project_name", "model_count"}
 job_option = click.option(
     "--job", metavar="JOB", help="Only this job: an id that `status` shows, or a prefix of it."
 )
@@ -39,7 +48,7 @@ job_option = click.option(
 async def get_job_id(backend: Backend, session_id: UUID, text: str) -> UUID:
     """Find a job of a session by its id or a prefix of it."""
     digits = text.replace("-", "").lower()
-    ids = [job["id"] for job in (await backend.look(session_id)).jobs]
+    ids = [job.id for job in (await backend.look(session_id)).jobs]
     found = [job_id for job_id in ids if str(job_id).replace("-", "").startswith(digits)]
     if len(found) != 1 or not digits:
         problem = "More than one job begins" if len(found) > 1 else "No job of the session begins"
@@ -49,7 +58,11 @@ async def get_job_id(backend: Backend, session_id: UUID, text: str) -> UUID:
             subject=text,
             remedy=Remedy(RemedyAction.LIST_JOBS, session_id=str(session_id)),
         )
-    return UUID(str(found[0]))
+    return found[0]
+
+
+async def _get_job_to_change(backend: Backend, session_id: UUID, text: str) -> UUID:
+    return await get_to_change(functools.partial(get_job_id, backend, session_id), text)
 
 
 @click.command()
@@ -71,7 +84,7 @@ def status(session: str | None, *, with_quote: bool, as_json: bool) -> None:
         if session is None:
             await show_list(backend, as_json=as_json)
         else:
-            session_id = await backend.get_session_id(session)
+            session_id = await backend.get_id(Kind.SESSION, session)
             await show_session(backend, session_id, with_quote=with_quote, as_json=as_json)
         return ExitCode.DONE
 
@@ -84,15 +97,16 @@ async def show_list(backend: Backend, *, as_json: bool) -> None:
     has_more = len(rows) > LIST_MAX
     del rows[LIST_MAX:]
     if as_json:
-        echo_json({"sessions": rows, "has_more": has_more})
+        listed = [row.model_dump(include=LISTED) for row in rows]
+        echo_json({"sessions": listed, "has_more": has_more})
         return
-    width = max((len(row["status"]) for row in rows), default=0)
+    width = max((len(row.status) for row in rows), default=0)
     for row in rows:
         click.echo(
             printable(
-                f"{str(row['id'])[:8]}  {show_time(row['created_at'])}  "
-                f"{count(row['model_count'], 'model'):<9}  {row['status']:<{width}}  "
-                f"{row['project_name']}"
+                f"{str(row.id)[:8]}  {show_time(row.created_at)}  "
+                f"{count(row.model_count, 'model'):<9}  {row.status:<{width}}  "
+                f"{row.project_name}"
             )
         )
     if not rows:
@@ -106,25 +120,18 @@ async def show_session(
     backend: Backend, session_id: UUID, *, as_json: bool, with_quote: bool = False
 ) -> None:
     """Show the progress and the errors of a session."""
-    overview = await backend.look(session_id)
-    quote = await backend.quote_session(session_id) if with_quote else None
+    detail = await backend.look(session_id, quote=with_quote)
+    quote = detail.quote
     if as_json:
-        echo_json(
-            {
-                "session": overview.session,
-                "stages": overview.stages,
-                "jobs": overview.jobs,
-                "contributions": overview.contributions,
-                **({"quote": quote.as_dict()} if quote is not None else {}),
-            }
-        )
+        shown = detail.model_dump(include={"session", "stages", "jobs", "contributions"})
+        echo_json(shown if quote is None else {**shown, "quote": quote.as_dict()})
         return
-    click.echo(printable("\n".join(_describe(backend, overview))))
+    click.echo(printable("\n".join(_describe(backend, detail))))
     if quote is not None:
         click.echo(printable("\n".join(_describe_quote(quote))))
 
 
-def _describe_quote(quote: SessionQuote) -> Iterator[str]:
+def _describe_quote(quote: SessionForecast) -> Iterator[str]:
     for is_play in (False, True):
         forecast = quote.build_forecast(is_play=is_play)
         if forecast.whole.calls:
@@ -134,43 +141,43 @@ def _describe_quote(quote: SessionQuote) -> Iterator[str]:
         yield from draw_quote(quote.rest)
 
 
-def _describe(backend: Backend, overview: Overview) -> Iterator[str]:
-    short_id = str(overview.session["id"])[:8]
-    yield f"Session   {overview.session['id']}"
-    yield f"Project   {overview.session['project_name']}"
-    yield f"Status    {overview.session['status']}"
-    yield f"Models    {', '.join(overview.session['model_names'])}"
-    if not overview.session["continue_until_complete"]:
+def _describe(backend: Backend, detail: SessionDetail) -> Iterator[str]:
+    session = detail.session
+    yield f"Session   {session.id}"
+    yield f"Project   {session.project_name}"
+    yield f"Status    {session.status}"
+    yield f"Models    {', '.join(session.model_names)}"
+    if not session.continue_until_complete:
         yield "Cut off   truncated responses are not continued (--no-continue)"
-    for row in overview.stages:
-        done = f"{row['finished_units']} of {row['planned_units']} documents"
-        number = f"{row['iteration_number']}/" if overview.session["iteration_count"] > 1 else ""
-        yield f"Stage     {number}{row['stage_slug']}: {done}, {row['status']}"
-    for job in overview.jobs:
-        if job["status"] == JobStatus.COMPLETED and not job["error_details"]:
+    for stage in detail.stages:
+        done = f"{stage.finished_units} of {stage.planned_units} documents"
+        number = f"{stage.iteration_number}/" if session.iteration_count > 1 else ""
+        yield f"Stage     {number}{stage.stage_slug}: {done}, {stage.status}"
+    for job in detail.jobs:
+        if job.status is JobStatus.COMPLETED and not job.error_details:
             continue
-        reason = f" ({job['status_reason']})" if job["status_reason"] else ""
-        yield f"Job       {str(job['id'])[:8]} {job['model_name']}: {job['status']}{reason}"
+        reason = f" ({job.status_reason})" if job.status_reason else ""
+        yield f"Job       {str(job.id)[:8]} {job.model_name}: {job.status}{reason}"
         yield from _describe_errors(job)
-    for row in overview.contributions:
-        if row["is_intermediate"]:
+    for one in detail.contributions:
+        if one.is_intermediate:
             continue
-        cut = "  incomplete" if row["is_incomplete"] else ""
-        cut += "  stale" if row["is_stale"] else ""
-        path = backend.locate(row["storage_path"])
-        yield f"Document  {path}{cut}"
-    if find_end_of(overview) is ExitCode.WAITING:
-        command = "next" if has_stage_to_read(overview.session) else "resume"
-        yield f"Waits     `{name_command(f'{command} {short_id}')}` continues"
+        cut = "  incomplete" if one.is_incomplete else ""
+        cut += "  stale" if one.is_stale else ""
+        yield f"Document  {backend.locate(one.storage_path)}{cut}"
+    if find_end_of(detail) is ExitCode.WAITING:
+        command = "next" if has_stage_to_read(session) else "resume"
+        yield f"Waits     `{name_command(f'{command} {str(session.id)[:8]}')}` continues"
 
 
-def _describe_errors(job: dict[str, Any]) -> Iterator[str]:
+def _describe_errors(job: JobRecord) -> Iterator[str]:
     """List a job's errors, and the remedy for the last one unless the job is done."""
-    for error in job["error_details"]:
-        yield f"            attempt {error['attempt']}: {mark(error['message'], error['code'])}"
-    is_open = bool(job["error_details"]) and job["status"] != JobStatus.COMPLETED
-    if is_open and (advice := advise_stored(job["error_details"][-1])) is not None:
-        yield f"            {advice}"
+    for error in job.error_details:
+        yield f"            attempt {error.attempt}: {mark(error.message, error.code)}"
+    if job.error_details and job.status is not JobStatus.COMPLETED:
+        advice = advise(job.error_details[-1].known_remedy)
+        if advice is not None:
+            yield f"            {advice}"
 
 
 @click.command()
@@ -180,14 +187,14 @@ def watch(session: str, *, as_json: bool) -> None:
     """Follow SESSION from its start to its end; other workers do the work."""
 
     async def act(backend: Backend) -> ExitCode:
-        session_id = await backend.get_session_id(session)
+        session_id = await backend.get_id(Kind.SESSION, session)
         with open_display(backend, as_json=as_json) as display:
             code = await follow_session(backend, session_id, display, awaits_workers=True)
-        overview = await backend.look(session_id)
+        detail = await backend.look(session_id)
         if code is ExitCode.FUNDS:
-            say("\n".join(describe_shortage(overview)))
+            say("\n".join(describe_shortage(detail)))
         if code is ExitCode.WAITING:
-            say_what_next(overview.session)
+            say_what_next(detail.session)
         return code
 
     try:
@@ -227,11 +234,9 @@ def resume(
     prepare_out(out, detach=detach)
 
     async def act(backend: Backend) -> ExitCode:
-        session_id = await resolve_contribution_to_change(backend.get_session_id, session)
+        session_id = await get_id_to_change(backend, Kind.SESSION, session)
         if job is not None:
-            job_id = await resolve_contribution_to_change(
-                functools.partial(get_job_id, backend, session_id), job
-            )
+            job_id = await _get_job_to_change(backend, session_id, job)
             await backend.resume_job(session_id, job_id, approves_spend=approve_spend)
         else:
             await backend.resume(
@@ -249,46 +254,32 @@ def resume(
 @click.command()
 @click.argument("session")
 @job_option
-def pause(session: str, job: str | None) -> None:
+@with_backend
+async def pause(backend: Backend, session: str, job: str | None) -> None:
     """Pause SESSION until it is resumed; running jobs finish their turn."""
-
-    async def act(backend: Backend) -> ExitCode:
-        session_id = await resolve_contribution_to_change(backend.get_session_id, session)
-        if job is not None:
-            job_id = await resolve_contribution_to_change(
-                functools.partial(get_job_id, backend, session_id), job
-            )
-            await backend.pause_job(session_id, job_id)
-            how = name_command(f"resume {str(session_id)[:8]} --job {str(job_id)[:8]}")
-            say(f"Job {job_id} is paused. `{how}` resumes it.")
-            return ExitCode.DONE
-        is_new = await backend.pause(session_id)
-        command = name_command(f"resume {str(session_id)[:8]}")
-        say(
-            f"Session {session_id} is paused{'' if is_new else ' already'}. `{command}` resumes it."
-        )
-        return ExitCode.DONE
-
-    run_with_backend(act)
+    session_id = await get_id_to_change(backend, Kind.SESSION, session)
+    if job is not None:
+        job_id = await _get_job_to_change(backend, session_id, job)
+        await backend.pause_job(session_id, job_id)
+        how = name_command(f"resume {str(session_id)[:8]} --job {str(job_id)[:8]}")
+        say(f"Job {job_id} is paused. `{how}` resumes it.")
+        return
+    is_new = await backend.pause(session_id)
+    command = name_command(f"resume {str(session_id)[:8]}")
+    say(f"Session {session_id} is paused{'' if is_new else ' already'}. `{command}` resumes it.")
 
 
 @click.command()
 @click.argument("session")
 @job_option
-def cancel(session: str, job: str | None) -> None:
+@with_backend
+async def cancel(backend: Backend, session: str, job: str | None) -> None:
     """Cancel SESSION for good; documents are kept."""
-
-    async def act(backend: Backend) -> ExitCode:
-        session_id = await resolve_contribution_to_change(backend.get_session_id, session)
-        if job is not None:
-            job_id = await resolve_contribution_to_change(
-                functools.partial(get_job_id, backend, session_id), job
-            )
-            await backend.cancel_job(session_id, job_id)
-            say(f"Job {job_id} is cancelled.")
-            return ExitCode.DONE
-        is_new = await backend.cancel(session_id)
-        say(f"Session {session_id} is cancelled{'' if is_new else ' already'}.")
-        return ExitCode.DONE
-
-    run_with_backend(act)
+    session_id = await get_id_to_change(backend, Kind.SESSION, session)
+    if job is not None:
+        job_id = await _get_job_to_change(backend, session_id, job)
+        await backend.cancel_job(session_id, job_id)
+        say(f"Job {job_id} is cancelled.")
+        return
+    is_new = await backend.cancel(session_id)
+    say(f"Session {session_id} is cancelled{'' if is_new else ' already'}.")

@@ -158,11 +158,10 @@ def _declare(entry: _Entry, models: dict[str, Facts]) -> Iterator[str]:
 def describe_report(simulator: Simulator) -> Iterator[str]:
     """Summarise the calls of a simulator by model."""
     report = simulator.report()
-    for name, row in [*report["models"].items(), ("in all", report["total"])]:
+    for name, row in [*report.models.items(), ("in all", report.total)]:
         yield (
-            f"{name or '(no model)'}: {count(row['calls'], 'call')}, {row['refused']:,} refused, "
-            f"{row['input_tokens']:,} tokens in, {row['output_tokens']:,} out, "
-            f"${row['cost_usd']}"
+            f"{name or '(no model)'}: {count(row.calls, 'call')}, {row.refused:,} refused, "
+            f"{row.input_tokens:,} tokens in, {row.output_tokens:,} out, ${row.cost_usd}"
         )
 
 

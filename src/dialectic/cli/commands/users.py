@@ -1,4 +1,4 @@
-"""`dialectic user`: users and their API tokens. For the operator."""
+"""`dialectic user, org`: users, their API tokens and organisations. For the operator."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from uuid import UUID
 import click
 
 from dialectic.app import accounts
-from dialectic.app.accounts import IssuedToken, build_owner
-from dialectic.cli.local import LocalBackend, run_local
+from dialectic.app.accounts import LOCAL_USER, IssuedToken, build_owner
+from dialectic.cli.local import LocalBackend, run_local, with_local_backend
 from dialectic.cli.terminal import count, echo_json, printable, say
 from dialectic.contract.accounts import LIFE_DAYS, LIFE_DAYS_MAX
-from dialectic.core.access import Caller, Scope
+from dialectic.core.access import Caller, Role, Scope
 from dialectic.db.pool import Database
 from dialectic.db.tables import accounts as store
 from dialectic.db.tables.accounts import Token
@@ -30,17 +30,13 @@ def user() -> None:
 @user.command()
 @click.argument("name")
 @click.option("--token", is_flag=True, help="Also create a token and print it.")
-def add(name: str, *, token: bool) -> None:
+@with_local_backend
+async def add(backend: LocalBackend, name: str, *, token: bool) -> None:
     """Create a user with their own account."""
-
-    async def act(backend: LocalBackend) -> ExitCode:
-        caller = build_owner(await accounts.add_user(backend.engine.db, name))
-        say(f"Created user {name!r}.")
-        if token:
-            _show(await accounts.issue_token(backend.engine.db, caller, name=TOKEN_NAME))
-        return ExitCode.DONE
-
-    run_local(act)
+    caller = build_owner(await accounts.add_user(backend.engine.db, name))
+    say(f"Created user {name!r}.")
+    if token:
+        _show(await accounts.issue_token(backend.engine.db, caller, name=TOKEN_NAME))
 
 
 @user.command("token")
@@ -63,24 +59,23 @@ def add(name: str, *, token: bool) -> None:
     help="What the token allows; repeatable. Default: all scopes.",
 )
 @click.option("--org", "organization", help="The organisation it acts in: its id or name.")
-def token_(
-    name: str, label: str, life_days: int, scopes: tuple[str, ...], organization: str | None
+@with_local_backend
+async def token_(
+    backend: LocalBackend,
+    name: str,
+    label: str,
+    life_days: int,
+    scopes: tuple[str, ...],
+    organization: str | None,
 ) -> None:
     """Create another token for user NAME and print it."""
-
-    async def act(backend: LocalBackend) -> ExitCode:
-        db = backend.engine.db
-        caller = build_owner(await accounts.load_user(db, name))
-        if organization is not None:
-            caller = await enter_organization(db, caller, organization)
-        wanted = [Scope(scope) for scope in scopes] or None
-        issued = await accounts.issue_token(
-            db, caller, name=label, scopes=wanted, life_days=life_days
-        )
-        _show(issued)
-        return ExitCode.DONE
-
-    run_local(act)
+    db = backend.engine.db
+    caller = build_owner(await accounts.load_user(db, name))
+    if organization is not None:
+        caller = await enter_organization(db, caller, organization)
+    wanted = [Scope(scope) for scope in scopes] or None
+    issued = await accounts.issue_token(db, caller, name=label, scopes=wanted, life_days=life_days)
+    _show(issued)
 
 
 def _show(issued: IssuedToken) -> None:
@@ -118,17 +113,13 @@ async def enter_organization(db: Database, caller: Caller, text: str) -> Caller:
 @user.command("list")
 @click.argument("name", required=False)
 @as_json_option
-def list_(name: str | None, *, as_json: bool) -> None:
+@with_local_backend
+async def list_(backend: LocalBackend, name: str | None, *, as_json: bool) -> None:
     """List all users, or the tokens of user NAME."""
-
-    async def act(backend: LocalBackend) -> ExitCode:
-        if name is None:
-            await _list_users(backend.engine.db, as_json=as_json)
-        else:
-            await _list_tokens(backend.engine.db, name, as_json=as_json)
-        return ExitCode.DONE
-
-    run_local(act)
+    if name is None:
+        await _list_users(backend.engine.db, as_json=as_json)
+    else:
+        await _list_tokens(backend.engine.db, name, as_json=as_json)
 
 
 async def _list_users(db: Database, *, as_json: bool) -> None:
@@ -206,3 +197,90 @@ def revoke(name: str, token_id: UUID | None, *, is_all: bool) -> None:
         return ExitCode.DONE
 
     run_local(act)
+
+
+# -- organisations ---------------------------------------------------------------------------------
+
+as_option = click.option(
+    "--as", "acting", default=LOCAL_USER, show_default=True, help="The acting user."
+)
+
+
+@click.group()
+def org() -> None:
+    """Organisations: create, list, add, remove."""
+
+
+async def _act_as(db: Database, name: str) -> Caller:
+    return build_owner(await accounts.load_user(db, name))
+
+
+@org.command("create")
+@click.argument("name")
+@as_option
+@with_local_backend
+async def create_organization(backend: LocalBackend, name: str, acting: str) -> None:
+    """Create an organisation and print its id; the acting user owns it."""
+    db = backend.engine.db
+    caller = await _act_as(db, acting)
+    made = await db.transact(
+        caller.tenant_id, lambda c: accounts.create_organization(c, caller, name)
+    )
+    click.echo(str(made))
+
+
+@org.command("list")
+@click.argument("organization", required=False)
+@as_option
+@with_local_backend
+async def list_organizations(backend: LocalBackend, organization: str | None, acting: str) -> None:
+    """List the organisations of a user, or the members of one."""
+    db = backend.engine.db
+    caller = await _act_as(db, acting)
+    if organization is None:
+        for tenant in await accounts.list_tenants(db, caller):
+            if tenant.kind == "organization":
+                click.echo(printable(f"{tenant.id}  {tenant.role:<7} {tenant.name}"))
+        return
+    for member in await accounts.list_members(
+        db, await enter_organization(db, caller, organization)
+    ):
+        click.echo(printable(f"{member.role:<7} {member.name}"))
+
+
+@org.command("add", short_help="Add user NAME, or change a member's role.")
+@click.argument("organization")
+@click.argument("name")
+@click.option(
+    "--role",
+    type=click.Choice([role.value for role in Role]),
+    default=Role.MEMBER.value,
+    show_default=True,
+    help="The member's role.",
+)
+@as_option
+@with_local_backend
+async def add_member(
+    backend: LocalBackend, organization: str, name: str, role: str, acting: str
+) -> None:
+    """Add user NAME to an organisation, or change a member's role."""
+    db = backend.engine.db
+    caller = await enter_organization(db, await _act_as(db, acting), organization)
+    await accounts.set_member(db, caller, name, Role(role))
+    say(f"{name!r} is {role} of {organization!r}.")
+
+
+@org.command("remove")
+@click.argument("organization")
+@click.argument("name")
+@as_option
+@with_local_backend
+async def remove_member(backend: LocalBackend, organization: str, name: str, acting: str) -> None:
+    """Remove a member; their tokens there are revoked, their work is kept."""
+    db = backend.engine.db
+    caller = await enter_organization(db, await _act_as(db, acting), organization)
+    members = {member.name: member for member in await accounts.list_members(db, caller)}
+    if name not in members:
+        raise NotFound(f"{name!r} is not a member of {organization!r}.")
+    await accounts.remove_member(db, caller, members[name].user_id)
+    say(f"Removed {name!r} from {organization!r}.")

@@ -15,6 +15,9 @@ from dialectic.cli.backend import Act, Backend, run_with_backend
 from dialectic.cli.commands.users import enter_organization, list_callers
 from dialectic.cli.local import LocalAct, LocalBackend, run_local
 from dialectic.cli.terminal import count, echo_json, printable, say, show_time
+from dialectic.contract.accounts import Cost, Money, Transaction, Wallet
+from dialectic.contract.base import build_record, read_credits
+from dialectic.contract.projects import Kind
 from dialectic.core.money.price import format_credits, parse_usd
 from dialectic.core.text import clean_text
 from dialectic.db.pool import Connection, Database
@@ -22,8 +25,8 @@ from dialectic.db.tables import jobs
 from dialectic.db.tables.accounts import list_users
 from dialectic.errors import ExitCode, UsageError
 from dialectic.ledger import audit, wallets
-from dialectic.ledger.audit import Breach, Cost, Size, Transfer
-from dialectic.ledger.wallets import Deposit, Wallet
+from dialectic.ledger.audit import Breach, Size
+from dialectic.ledger.wallets import Deposit
 
 HISTORY_MAX = 10_000
 NOTE_CHARS_MAX = 500
@@ -62,7 +65,7 @@ async def go_to(backend: LocalBackend, user: str | None, org: str | None) -> Loc
 def act_for(act: LocalAct, user: str | None, org: str | None) -> NoReturn:
     """Run a command on the given user's wallet, in the local database."""
 
-    async def act_there(backend: LocalBackend) -> ExitCode:
+    async def act_there(backend: LocalBackend) -> ExitCode | None:
         return await act(await go_to(backend, user, org))
 
     run_local(act_there)
@@ -88,7 +91,7 @@ def balance(user: str | None, org: str | None, *, as_json: bool) -> None:
     async def work(backend: Backend) -> ExitCode:
         found = await backend.load_wallet()
         if as_json:
-            echo_json(dataclasses.asdict(found))
+            echo_json(_build_json(found))
         else:
             click.echo("\n".join(describe_wallet(found)))
         return ExitCode.DONE
@@ -96,23 +99,38 @@ def balance(user: str | None, org: str | None, *, as_json: bool) -> None:
     look_for(work, user, org)
 
 
+def _build_json(found: Wallet) -> dict[str, object]:
+    """Build the JSON of a wallet, in credits."""
+    return {
+        "id": found.id,
+        "user_id": found.user_id,
+        "balance_credits": read_credits(found.money.balance),
+        "held_credits": read_credits(found.money.held),
+        "play_balance_credits": read_credits(found.play_money.balance),
+        "play_held_credits": read_credits(found.play_money.held),
+        "is_count_only": found.is_count_only,
+    }
+
+
 def describe_wallet(found: Wallet) -> Iterator[str]:
     """Describe a wallet, with play money apart."""
-    yield _describe_money(found.balance_credits, found.held_credits, is_play=False)
-    yield _describe_money(found.play_balance_credits, found.play_held_credits, is_play=True)
+    yield _describe_money(found.money, is_play=False)
+    yield _describe_money(found.play_money, is_play=True)
     if found.is_count_only:
         yield "unlimited: spending is counted, but no call is rejected for lack of money"
 
 
-def _describe_money(balance_credits: int, held_credits: int, *, is_play: bool) -> str:
-    shown = format_credits(balance_credits, is_play=is_play)
-    if not held_credits:
-        return shown
-    held, left = (
-        format_credits(amount, is_play=is_play)
-        for amount in (held_credits, balance_credits - held_credits)
+def _describe_money(money: Money, *, is_play: bool) -> str:
+    shown, held, left = (
+        _format(amount, is_play=is_play) for amount in (money.balance, money.held, money.available)
     )
+    if not read_credits(money.held):
+        return shown
     return f"{shown}, of which {held} is reserved for unsettled calls; {left} is available"
+
+
+def _format(dollars: str, *, is_play: bool) -> str:
+    return format_credits(read_credits(dollars), is_play=is_play)
 
 
 @wallet.command(context_settings=AMOUNT)
@@ -201,32 +219,30 @@ def history(limit: int, user: str | None, org: str | None, *, as_json: bool) -> 
     async def work(backend: Backend) -> ExitCode:
         found = await backend.list_history(limit)
         if as_json:
-            echo_json({"transfers": [dataclasses.asdict(transfer) for transfer in found]})
-        for transfer in () if as_json else found:
-            click.echo(printable(describe_transfer(transfer)))
+            echo_json({"transfers": [build_record(one) for one in found]})
+        for one in () if as_json else found:
+            click.echo(printable(describe_transaction(one)))
         return ExitCode.DONE
 
     look_for(work, user, org)
 
 
-def describe_transfer(transfer: Transfer) -> str:
+def describe_transaction(one: Transaction) -> str:
     """Describe one transaction."""
-    amount = format_credits(
-        transfer.change_credits or transfer.amount_credits, is_play=transfer.is_play
-    )
-    after = format_credits(transfer.balance_after_credits, is_play=transfer.is_play)
+    is_charged = read_credits(one.change) != 0
+    amount = _format(one.change if is_charged else one.amount, is_play=one.is_play)
+    after = _format(one.balance_after, is_play=one.is_play)
     parts = (
-        transfer.purpose,
-        transfer.model_name,
-        transfer.stage_slug,
-        str(transfer.session_id)[:8] if transfer.session_id else None,
-        transfer.notes,
-        None if transfer.change_credits else "not charged to the wallet",
+        one.purpose,
+        one.model,
+        one.stage,
+        str(one.session_id)[:8] if one.session_id else None,
+        one.notes,
+        None if is_charged else "not charged to the wallet",
     )
     about = ", ".join(part for part in parts if part)
     return (
-        f"{show_time(transfer.created_at)}  {transfer.transaction_type:<8}"
-        f"  {amount:>16}  {after:>20}  {about}"
+        f"{show_time(one.created_at)}  {one.type:<8}  {amount:>16}  {after:>20}  {about}"
     ).rstrip()
 
 
@@ -239,10 +255,10 @@ def costs(session: str, user: str | None, org: str | None, *, as_json: bool) -> 
     """Show what SESSION (an id or a prefix of one) has spent, by stage and model."""
 
     async def work(backend: Backend) -> ExitCode:
-        session_id = await backend.get_session_id(session)
+        session_id = await backend.get_id(Kind.SESSION, session)
         found = await backend.list_costs(session_id)
         if as_json:
-            echo_json({"session_id": session_id, "costs": [dataclasses.asdict(c) for c in found]})
+            echo_json({"session_id": session_id, "costs": [build_record(one) for one in found]})
             return ExitCode.DONE
         for line in describe_costs(found):
             click.echo(printable(line))
@@ -257,30 +273,30 @@ def describe_costs(found: list[Cost]) -> Iterator[str]:
     """Format costs as a table, with a total for each kind of money."""
     for cost in found:
         kind = "" if cost.purpose == "call" else f" {cost.purpose}"
-        spent = format_credits(cost.charged_credits, is_play=cost.is_play)
+        spent = _format(cost.charged, is_play=cost.is_play)
         yield (
-            f"{cost.stage_slug or '-':<14}  {cost.model_name + kind:<28}"
+            f"{cost.stage or '-':<14}  {cost.model + kind:<28}"
             f"  {count(cost.calls, 'call'):>9}  {cost.input_tokens:>11,} read"
             f"  {cost.output_tokens:>9,} written  {spent:>14}{_describe_rest(cost)}"
         )
     for is_play in (False, True):
         of_kind = [cost for cost in found if cost.is_play is is_play]
         if of_kind:
-            total = sum(cost.charged_credits for cost in of_kind)
+            total = sum(read_credits(cost.charged) for cost in of_kind)
             calls = sum(cost.calls for cost in of_kind)
             yield f"total  {count(calls, 'call')}, {format_credits(total, is_play=is_play)}"
 
 
 def _describe_rest(cost: Cost) -> str:
-    def tell(words: str, amount: int) -> Iterable[str]:
-        if amount:
-            yield f"; {words} {format_credits(amount, is_play=cost.is_play)}"
+    def tell(words: str, amount: str) -> Iterable[str]:
+        if read_credits(amount):
+            yield f"; {words} {_format(amount, is_play=cost.is_play)}"
 
     return "".join(
         [
-            *tell("set aside", cost.held_credits),
-            *tell("beyond the reservation, not charged:", cost.overrun_credits),
-            *tell(f"{count(cost.lost_calls, 'response')} lost, not charged:", cost.lost_credits),
+            *tell("set aside", cost.held),
+            *tell("beyond the reservation, not charged:", cost.overrun),
+            *tell(f"{count(cost.lost_calls, 'response')} lost, not charged:", cost.lost),
         ]
     )
 

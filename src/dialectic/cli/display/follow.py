@@ -11,28 +11,44 @@ import contextlib
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 from uuid import UUID
 
 import click
 
-from dialectic.app.sessions import Overview
 from dialectic.cli.backend import Backend
 from dialectic.cli.error_report import mark
 from dialectic.cli.terminal import count, say
+from dialectic.contract.events import (
+    ContributionContinued,
+    ContributionReceived,
+    Event,
+    EventError,
+    JobFailed,
+    JobPaused,
+    JobRetrying,
+    ReceivedContribution,
+    SavedChunk,
+    SessionCancelled,
+    SessionPaused,
+    StageAdvanced,
+    StageEnded,
+)
+from dialectic.contract.sessions import SessionDetail
 from dialectic.core.job import ENDED, WAITING, JobStatus
+from dialectic.core.session_state import Phase
 from dialectic.errors import ExitCode
 
-# A live worker claims a job within a second; the lease of a dead one expires after ten.
+# A live worker claims a job within a second; the job of a dead one is due again after ten.
 IDLE_S = 10.0
 DUE = frozenset({JobStatus.PENDING, JobStatus.PENDING_NEXT_STEP, JobStatus.PENDING_CONTINUATION})
 # A worker holds these jobs, or will retry them when an endpoint has capacity.
 ALIVE = frozenset({JobStatus.PROCESSING, JobStatus.RETRYING})
 
 
-def is_unclaimed(overview: Overview) -> bool:
+def is_unclaimed(detail: SessionDetail) -> bool:
     """Return whether a session has runnable jobs, but none is claimed by a worker."""
-    statuses = {JobStatus(job["status"]) for job in overview.jobs}
+    statuses = {job.status for job in detail.jobs}
     return bool(statuses & DUE) and not statuses & ALIVE
 
 
@@ -44,9 +60,9 @@ class StallDetector:
     since_s: float | None = None
     was_told: bool = False
 
-    def notice(self, overview: Overview, now_s: float) -> bool:
-        """Update from an overview; return True once, when the wait is too long."""
-        if not is_unclaimed(overview):
+    def notice(self, detail: SessionDetail, now_s: float) -> bool:
+        """Update from the session; return True once, when the wait is too long."""
+        if not is_unclaimed(detail):
             self.since_s = None
             return False
         if self.since_s is None:
@@ -80,73 +96,67 @@ JOB_PAUSED = "job paused"
 class Display(Protocol):
     """Shows events to a user or a program."""
 
-    def show(self, event: dict[str, Any]) -> None: ...
+    def show(self, event: Event) -> None: ...
 
 
 @dataclass(slots=True)
 class JsonDisplay:
     """Prints one JSON object per event, as in the event stream."""
 
-    def show(self, event: dict[str, Any]) -> None:
-        click.echo(json.dumps(event, ensure_ascii=False))
+    def show(self, event: Event) -> None:
+        body = event.model_dump(mode="json", exclude_unset=True)
+        click.echo(json.dumps(body, ensure_ascii=False))
 
 
 @dataclass(slots=True)
 class LineDisplay:
     """Prints one line per relevant event on stderr."""
 
-    def show(self, event: dict[str, Any]) -> None:
+    def show(self, event: Event) -> None:
         if (line := describe_event(event)) is not None:
             say(line)
 
 
-def describe_event(event: dict[str, Any]) -> str | None:
+def describe_event(event: Event) -> str | None:
     """Describe an event; None for events that only update views."""
-    data, line = event["data"], None
-    match event["type"]:
-        case "dialectic_contribution_received":
-            row = data["contribution"]
-            cut = " (incomplete)" if row["is_incomplete"] else ""
+    match event.data:
+        case ContributionReceived(contribution=row):
+            cut = " (incomplete)" if row.is_incomplete else ""
             # An edit by a person used no tokens.
-            who = "a person" if row["tokens_used_output"] is None else row["model_name"]
+            who = "a person" if row.tokens_used_output is None else row.model_name
+            line = f"{row.stage}: {who} wrote {row.size_bytes:,} bytes{cut}: {name_file(row)}"
+        case ContributionContinued(chunk=chunk) as data:
             line = (
-                f"{row['stage']}: {who} wrote {row['size_bytes']:,} bytes{cut}: "
-                f"{row['storage_path'].rsplit('/', 1)[-1]}"
+                f"{data.stage_slug}: {chunk.model_name} was cut off and continues, turn "
+                f"{data.continuation_number}: {name_file(chunk)}"
             )
-        case "contribution_generation_continued":
-            row = data["chunk"]
-            line = (
-                f"{data['stageSlug']}: {row['model_name']} was cut off and continues, turn "
-                f"{data['continuationNumber']}: {row['storage_path'].rsplit('/', 1)[-1]}"
-            )
-        case "dialectic_progress_update":
-            line = f"{data['stageSlug']}: {data['message']}"
-        case "contribution_generation_complete":
+        case StageAdvanced() as data:
+            line = f"{data.stage_slug}: {data.message}"
+        case StageEnded() as data:
             # These counts are models, not documents.
-            of_models = f"{data['failed']} of {count(data['failed'] + data['completed'], 'model')}"
-            line = f"{data['stageSlug']}: {data['status']}"
-            line += f", {of_models} failed" if data["failed"] else ""
-        case (
-            "contribution_generation_retrying"
-            | "contribution_generation_failed"
-            | "contribution_generation_paused"
-        ):
-            word = event["type"].rsplit("_", 1)[-1]
-            error = data["error"]
-            line = f"{data['stageSlug']}: {word}: {mark(_shorten(error), error['code'])}"
-        case "session_paused" | "session_cancelled":
-            line = event["type"].replace("_", " ")
+            of_models = f"{data.failed} of {count(data.failed + data.completed, 'model')}"
+            line = f"{data.stage_slug}: {data.status}"
+            line += f", {of_models} failed" if data.failed else ""
+        case JobRetrying() | JobFailed() | JobPaused() as data:
+            word = data.type.rsplit("_", 1)[-1]
+            line = f"{data.stage_slug}: {word}: {mark(_shorten(data.error), data.error.code)}"
+        case SessionPaused() | SessionCancelled() as data:
+            line = data.type.replace("_", " ")
         case _:
             return None
     return f"  {line}"
 
 
-def _shorten(error: dict[str, Any]) -> str:
+def name_file(row: ReceivedContribution | SavedChunk) -> str:
+    """Return the name of a document's file, without its folder."""
+    return row.storage_path.rsplit("/", 1)[-1]
+
+
+def _shorten(error: EventError) -> str:
     """Shorten an error about money to its amounts; the remedy is printed once at the end."""
-    message: str = error["message"]
-    if error["code"] not in FUNDS_REASONS:
-        return message
-    return f"{message.partition('. ')[0].rstrip('.')}."
+    if error.code not in FUNDS_REASONS:
+        return error.message
+    return f"{error.message.partition('. ')[0].rstrip('.')}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +186,10 @@ async def follow_session(
     )
 
     async def find_end() -> ExitCode | None:
-        overview = await backend.look(session_id)
-        if awaits_workers and idleness.notice(overview, asyncio.get_running_loop().time()):
+        detail = await backend.look(session_id)
+        if awaits_workers and idleness.notice(detail, asyncio.get_running_loop().time()):
             say(describe_stall(str(session_id)[:8], is_local=backend.is_local))
-        return find_end_of(overview)
+        return find_end_of(detail)
 
     return await following.show(display.show, find_end)
 
@@ -190,17 +200,16 @@ async def follow_job(
     """Show the events of one job until it has ended."""
 
     async def find_end_of_job() -> ExitCode | None:
-        overview = await backend.look(session_id)
-        (job,) = (job for job in overview.jobs if job["id"] == job_id)
-        if JobStatus(job["status"]) in ENDED:
-            done = job["status"] == JobStatus.COMPLETED
-            return ExitCode.DONE if done else ExitCode.FAILED
-        if job["status"] == JobStatus.PAUSED:
-            return ExitCode.FUNDS if job["status_reason"] in FUNDS_REASONS else ExitCode.FAILED
+        detail = await backend.look(session_id)
+        (job,) = (job for job in detail.jobs if job.id == job_id)
+        if job.status in ENDED:
+            return ExitCode.DONE if job.status is JobStatus.COMPLETED else ExitCode.FAILED
+        if job.status is JobStatus.PAUSED:
+            return ExitCode.FUNDS if job.status_reason in FUNDS_REASONS else ExitCode.FAILED
         return None
 
-    def show(event: dict[str, Any]) -> None:
-        if event["data"].get("job_id") == str(job_id):
+    def show(event: Event) -> None:
+        if str(getattr(event.data, "job_id", None)) == str(job_id):
             display.show(event)
 
     return await _Following(backend, session_id, 0).show(show, find_end_of_job)
@@ -217,7 +226,7 @@ class _Following:
 
     async def show(
         self,
-        show: Callable[[dict[str, Any]], None],
+        show: Callable[[Event], None],
         find_end: Callable[[], Awaitable[ExitCode | None]],
     ) -> ExitCode:
         async with contextlib.aclosing(self.backend.follow(self.session_id, self.seq)) as pages:
@@ -229,19 +238,20 @@ class _Following:
                     continue
                 ended = await find_end()
                 # Show the last events before reporting the end.
-                if ended is not None and not await self.backend.has_events(
-                    self.session_id, self.seq
-                ):
+                if ended is not None and not await self._has_news():
                     return ended
         msg = "the event stream of a backend ended"
         raise AssertionError(msg)
 
-    def _is_time_to_look(self, events: Sequence[dict[str, Any]]) -> bool:
+    async def _has_news(self) -> bool:
+        return (await self.backend.look(self.session_id, after=self.seq)).has_news
+
+    def _is_time_to_look(self, events: Sequence[Event]) -> bool:
         now_s = asyncio.get_running_loop().time()
         is_time = (
             not events
             or now_s >= self.looked_at_s + LOOK_S
-            or any(event["type"] == "contribution_generation_complete" for event in events)
+            or any(isinstance(event.data, StageEnded) for event in events)
         )
         if is_time:
             self.looked_at_s = now_s
@@ -250,31 +260,27 @@ class _Following:
 
 async def see_all(backend: Backend, session_id: UUID) -> Seen:
     """Mark everything so far as shown."""
-    last = await backend.get_last_event(session_id)
-    overview = await backend.look(session_id)
-    return Seen(last, frozenset(row["id"] for row in overview.contributions))
+    detail = await backend.look(session_id)
+    return Seen(detail.last_event, frozenset(one.id for one in detail.contributions))
 
 
-def find_end_of(overview: Overview) -> ExitCode | None:
+def find_end_of(detail: SessionDetail) -> ExitCode | None:
     """Return how a session ended; None while it works."""
-    status: str = overview.session["status"]
-    if status == "iteration_complete":
+    session = detail.session
+    if session.state.is_complete(session.until_stage_slug):
         return ExitCode.DONE
-    if status.endswith("_generation_complete"):
-        is_all = overview.session["current_stage_slug"] == overview.session["until_stage_slug"]
-        return ExitCode.DONE if is_all else ExitCode.WAITING
-    if status.endswith("_generation_failed") or status == "cancelled":
-        return ExitCode.FAILED
-    if status == "paused":
+    if session.state.phase in (Phase.STAGE_COMPLETE, Phase.PAUSED):
         return ExitCode.WAITING
+    if session.state.phase in (Phase.FAILED, Phase.CANCELLED):
+        return ExitCode.FAILED
     # A job that waits for other jobs moves only if one of them does.
-    moving = [job for job in overview.jobs if JobStatus(job["status"]) not in ENDED | WAITING]
-    if moving and all(job["status"] == JobStatus.PAUSED for job in moving):
-        return _decide_pause({job["status_reason"] for job in moving})
+    moving = [job for job in detail.jobs if job.status not in ENDED | WAITING]
+    if moving and all(job.status is JobStatus.PAUSED for job in moving):
+        return _decide_pause({job.status_reason for job in moving})
     return None
 
 
-def _decide_pause(reasons: set[str]) -> ExitCode:
+def _decide_pause(reasons: set[str | None]) -> ExitCode:
     """Decide why a session stopped: lack of money, a user's turn, or an error."""
     if reasons & FUNDS_REASONS:
         return ExitCode.FUNDS

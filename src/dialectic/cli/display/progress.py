@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -15,10 +14,24 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.text import Text
 
 from dialectic.cli.backend import Backend
-from dialectic.cli.display.follow import Display, JsonDisplay, LineDisplay, describe_event
+from dialectic.cli.display.follow import (
+    Display,
+    JsonDisplay,
+    LineDisplay,
+    describe_event,
+    name_file,
+)
 from dialectic.cli.display.quote import describe_forecast
 from dialectic.cli.terminal import count, printable, say
-from dialectic.core.money.price import format_roughly, is_play
+from dialectic.contract.events import (
+    ContributionReceived,
+    Event,
+    ReceivedContribution,
+    SessionCancelled,
+    StageAdvanced,
+    StageEnded,
+)
+from dialectic.core.money.price import OFFLINE_PROVIDER, format_roughly
 from dialectic.core.money.quote import Amount, LineKey, Quote, add_up, build_forecast
 
 
@@ -35,16 +48,16 @@ class ProgressCounts:
     # The part that was paid in play money.
     played: set[LineKey] = field(default_factory=set)
 
-    def add(self, backend: Backend, row: dict[str, Any]) -> None:
+    def add(self, backend: Backend, row: ReceivedContribution) -> None:
         """Count one contribution; an edit by a person has no tokens."""
-        name = row["model_name"]
+        name = row.model_name
         self.documents[name] = self.documents.get(name, 0) + 1
-        read, written = row["tokens_used_input"] or 0, row["tokens_used_output"] or 0
-        card = backend.find_model(name)
-        amount = Amount(1, read, written) if card is None else Amount.of_call(card, read, written)
-        key = (row["stage"], row["contribution_type"], row["model_index"])
-        self.done[key] = self.done.get(key, Amount()) + amount
-        if card is not None and is_play(card):
+        read, written = row.tokens_used_input or 0, row.tokens_used_output or 0
+        rates = backend.find_rates(name)
+        price = 0 if rates is None else rates.cost(read, written)
+        key = (row.stage, row.contribution_type, row.model_index or 0)
+        self.done[key] = self.done.get(key, Amount()) + Amount(1, read, written, price)
+        if rates is not None and name.startswith(f"{OFFLINE_PROVIDER}/"):
             self.played.add(key)
 
     def describe(self) -> str:
@@ -75,13 +88,16 @@ class Counting:
         self.counters = ProgressCounts(quote)
         self._desk, self._display = backend, display
 
-    def show(self, event: dict[str, Any]) -> None:
-        kind, data = event["type"], event["data"]
-        if kind == "dialectic_contribution_received":
-            self.counters.add(self._desk, data["contribution"])
-        is_end = kind == "contribution_generation_complete" and data["status"] != "complete"
-        if is_end or kind == "session_cancelled":
-            self.counters.quote = None  # the session has ended, so no forecast
+    def show(self, event: Event) -> None:
+        match event.data:
+            case ContributionReceived(contribution=row):
+                self.counters.add(self._desk, row)
+            case StageEnded(status="complete"):
+                pass
+            case StageEnded() | SessionCancelled():
+                self.counters.quote = None  # the session has ended, so no forecast
+            case _:
+                pass
         self._display.show(event)
 
 
@@ -140,15 +156,14 @@ class LiveDisplay:
         below = [] if self._is_over else [Text(printable(self.counters.describe()), "dim")]
         return Group(self._bars, Text(printable(models), style="cyan"), *below)
 
-    def show(self, event: dict[str, Any]) -> None:
-        data = event["data"]
-        match event["type"]:
-            case "dialectic_progress_update":
-                self._move_bar(data)
-            case "dialectic_contribution_received" if data["contribution"]["is_intermediate"]:
+    def show(self, event: Event) -> None:
+        match event.data:
+            case StageAdvanced() as stage:
+                self._move_bar(stage)
+            case ContributionReceived(contribution=row) if row.is_intermediate:
                 pass  # the bar shows it; lines for drafts would hide the documents
-            case "dialectic_contribution_received":
-                self._say(_describe_document(data["contribution"]))
+            case ContributionReceived(contribution=row):
+                self._say(_describe_document(row))
             case _:
                 if (line := describe_event(event)) is not None:
                     self._say(line)
@@ -156,19 +171,19 @@ class LiveDisplay:
     def _say(self, line: str) -> None:
         self._console.print(printable(line), markup=False, highlight=False)
 
-    def _move_bar(self, data: dict[str, Any]) -> None:
+    def _move_bar(self, stage: StageAdvanced) -> None:
         """Show a stage's progress; the clock of a waiting stage is stopped."""
-        key = (data["iterationNumber"], data["stageSlug"])
+        key = (stage.iteration_number, stage.stage_slug)
         if key not in self._tasks:
             self._tasks[key] = self._bars.add_task(
-                printable(data["stageSlug"]), total=data["total_steps"], start=False
+                printable(stage.stage_slug), total=stage.total_steps, start=False
             )
-        if data["current_step"] > 0:
+        if stage.current_step > 0:
             self._bars.start_task(self._tasks[key])
-        self._bars.update(self._tasks[key], completed=data["current_step"])
+        self._bars.update(self._tasks[key], completed=stage.current_step)
 
 
-def _describe_document(row: dict[str, Any]) -> str:
+def _describe_document(row: ReceivedContribution) -> str:
     """Describe a finished document; its name contains the model and the stage."""
-    name = row["storage_path"].rsplit("/", 1)[-1]
-    return f"  {name}  {row['size_bytes']:,} bytes{' (incomplete)' if row['is_incomplete'] else ''}"
+    cut = " (incomplete)" if row.is_incomplete else ""
+    return f"  {name_file(row)}  {row.size_bytes:,} bytes{cut}"

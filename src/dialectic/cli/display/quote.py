@@ -9,17 +9,17 @@ import asyncio
 import json
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import click
 
-from dialectic.app.quotes import CheaperRun
-from dialectic.app.sessions import Overview
 from dialectic.cli.backend import Backend
 from dialectic.cli.display.follow import FUNDS_REASONS
-from dialectic.cli.error_report import advise_stored, mark
+from dialectic.cli.error_report import advise, mark
 from dialectic.cli.options import name_command
 from dialectic.cli.terminal import count, echo_lines, printable, say
+from dialectic.contract.base import read_credits
+from dialectic.contract.sessions import RunQuote, SessionDetail
 from dialectic.core.job import JobStatus
 from dialectic.core.money.price import (
     CREDITS_PER_USD,
@@ -28,7 +28,7 @@ from dialectic.core.money.price import (
     format_roughly,
 )
 from dialectic.core.money.quote import Amount, Forecast, Line, Quote, add_figures, list_steps
-from dialectic.errors import FundsError, Remedy, RemedyAction, UsageError, read_remedy
+from dialectic.errors import FundsError, Remedy, RemedyAction, UsageError
 
 # With the longest shipped step name, the table is 80 columns wide.
 _ROW = "{:>6}{:>12}{:>11}{:>13}{:>13}{:>11}"
@@ -44,34 +44,28 @@ def format_time(seconds: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def show_quote(
-    quote: Quote,
-    smaller: Sequence[CheaperRun],
-    *,
-    budget_credits: int | None = None,
-    fits: bool = True,
-    as_json: bool,
-) -> None:
+def show_quote(quoted: RunQuote, *, budget_credits: int | None = None, as_json: bool) -> None:
     """Print a quote and the optional parts: tables for people, one object for programs."""
+    quote, smaller = quoted.lines, quoted.smaller
     if as_json:
         rungs = [
             {
                 "rungs": one.rungs,
                 "left_out": one.left_out,
-                **one.quote.figures.as_dict(),
-                "money": one.quote.money(),
+                **one.lines.figures.as_dict(),
+                "money": one.lines.money(),
             }
             for one in smaller
         ]
-        more = {"shrink": rungs, "budget_credits": budget_credits, "fits": fits}
+        more = {"shrink": rungs, "budget_credits": budget_credits, "fits": quoted.fits}
         click.echo(json.dumps(quote.as_dict() | more, ensure_ascii=False))
         return
     lines = [*draw_quote(quote, budget_credits)]
     if smaller:
         lines.append("\nWhat can be left out with --shrink N, each with all before it:")
     for one in smaller:
-        calls = count(one.quote.planned_calls, "call")
-        price = _format(one.quote, one.quote.paid.likely)
+        calls = count(one.lines.planned_calls, "call")
+        price = _format(one.lines, one.lines.paid.likely)
         lines.append(f"  {one.rungs} {calls:>10} {price:>12}  {one.left_out}")
     echo_lines(lines)
 
@@ -237,7 +231,7 @@ async def check_funds(backend: Backend, quote: Quote) -> None:
     if not expected:
         return
     wallet = await backend.load_wallet()
-    available = wallet.available_credits
+    available = read_credits(wallet.money.available)
     if wallet.is_count_only or available >= expected:
         return
     price, there = format_roughly(expected), format_credits(available)
@@ -254,12 +248,12 @@ async def check_funds(backend: Backend, quote: Quote) -> None:
     )
 
 
-def describe_shortage(overview: Overview) -> Iterator[str]:
+def describe_shortage(detail: SessionDetail) -> Iterator[str]:
     """Describe the money that a session waits for, and how to resume it."""
     waiting = [
         job
-        for job in overview.jobs
-        if job["status"] == JobStatus.PAUSED and job["status_reason"] in FUNDS_REASONS
+        for job in detail.jobs
+        if job.status is JobStatus.PAUSED and job.status_reason in FUNDS_REASONS
     ]
     verb = "waits" if len(waiting) == 1 else "wait"
     yield (
@@ -267,12 +261,12 @@ def describe_shortage(overview: Overview) -> Iterator[str]:
         "or paid for again."
     )
     # One reason of each kind: calls with the same reason differ only in amounts.
-    said = {job["status_reason"]: job["error_details"][-1] for job in waiting}
+    said = {job.status_reason: job.error_details[-1] for job in waiting}
     for entry in said.values():
-        yield f"  {mark(entry['message'], entry['code'])}"
-        if (advice := advise_stored(entry)) is not None:
+        yield f"  {mark(entry.message, entry.code)}"
+        if (advice := advise(entry.known_remedy)) is not None:
             yield f"  {advice}"
-    remedies = [read_remedy(entry.get("remedy")) for entry in said.values()]
+    remedies = [entry.known_remedy for entry in said.values()]
     if not all(remedy is not None and remedy.action in RESUMING for remedy in remedies):
-        command = name_command(f"resume {str(overview.session['id'])[:8]}")
+        command = name_command(f"resume {str(detail.session.id)[:8]}")
         yield f"Then `{command}` continues."

@@ -12,12 +12,10 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 import click
 
-from dialectic.app.sessions import Overview
 from dialectic.atomic_write import replacing
 from dialectic.cli.backend import Backend
 from dialectic.cli.display.follow import Seen, follow_session
@@ -25,7 +23,9 @@ from dialectic.cli.display.progress import open_display
 from dialectic.cli.display.quote import describe_shortage
 from dialectic.cli.options import name_command
 from dialectic.cli.terminal import printable, say
+from dialectic.contract.sessions import SessionDetail, SessionRecord
 from dialectic.core.money.quote import Quote
+from dialectic.core.session_state import Phase
 from dialectic.core.transfer.bundle_format import readme_path
 from dialectic.errors import ExitCode, UsageError
 
@@ -47,17 +47,17 @@ async def work_and_follow(
             return await follow_session(backend, session_id, display, seen, awaits_workers=awaits)
 
     async def conclude(code: ExitCode) -> ExitCode:
-        overview = await backend.look(session_id)
-        project_id, slug = overview.session["project_id"], overview.session["project_slug"]
+        detail = await backend.look(session_id)
+        project_id, slug = detail.session.project_id, detail.session.project_slug
         await backend.finish(project_id, session_id)
         if out is not None:
             await copy_out(backend, project_id, slug, out)
         if not as_json:
             known = seen.contributions if seen is not None else frozenset()
-            _name_documents(backend, slug, overview, known, out)
+            _name_documents(backend, slug, detail, known, out)
         if code is ExitCode.DONE and not as_json:
             _say_where(backend, slug, session_id, out)
-        _say_what_helps(code, overview)
+        _say_what_helps(code, detail)
         return code
 
     try:
@@ -94,15 +94,14 @@ def tell_left(backend: Backend, session_id: UUID) -> None:
 
 
 def _name_documents(
-    backend: Backend, slug: str, overview: Overview, known: frozenset[UUID], out: Path | None
+    backend: Backend, slug: str, detail: SessionDetail, known: frozenset[UUID], out: Path | None
 ) -> None:
     """Print the new finished documents: full paths for programs, a list for people."""
-    rows = [
-        row
-        for row in overview.contributions
-        if not row["is_intermediate"] and row["id"] not in known
+    paths = [
+        one.storage_path
+        for one in detail.contributions
+        if not one.is_intermediate and one.id not in known
     ]
-    paths = [row["storage_path"] for row in rows]
     if not sys.stdout.isatty():
         for path in paths:
             click.echo(_locate(backend, path, out))
@@ -127,23 +126,23 @@ def _say_where(backend: Backend, slug: str, session_id: UUID, out: Path | None) 
         say(f"They are on the server; `{command}` or --out DIR copies them here.")
 
 
-def _say_what_helps(code: ExitCode, overview: Overview) -> None:
+def _say_what_helps(code: ExitCode, detail: SessionDetail) -> None:
     """Print how to continue a session that did not finish."""
     match code:
         case ExitCode.WAITING:
-            say_what_next(overview.session)
+            say_what_next(detail.session)
         case ExitCode.FUNDS:
-            say("\n".join(describe_shortage(overview)))
+            say("\n".join(describe_shortage(detail)))
         case ExitCode.FAILED:
-            _say_why(overview.session)
+            _say_why(detail.session)
         case _:
             pass
 
 
-def _say_why(session: dict[str, Any]) -> None:
+def _say_why(session: SessionRecord) -> None:
     """Print why a session did not finish, and what helps."""
-    short = str(session["id"])[:8]
-    if session["status"] == "cancelled":
+    short = str(session.id)[:8]
+    if session.state.phase is Phase.CANCELLED:
         say("The session was cancelled. Its documents are kept.")
         return
     say(
@@ -152,9 +151,9 @@ def _say_why(session: dict[str, Any]) -> None:
     )
 
 
-def say_what_next(session: dict[str, Any]) -> None:
+def say_what_next(session: SessionRecord) -> None:
     """Print how to continue a session that waits for the user."""
-    stage, short = session["current_stage_slug"], str(session["id"])[:8]
+    stage, short = session.current_stage_slug, str(session.id)[:8]
     if not has_stage_to_read(session):
         say(f"Paused. `{name_command(f'resume {short}')}` resumes it.")
         return
@@ -163,12 +162,12 @@ def say_what_next(session: dict[str, Any]) -> None:
     say(f"  {name_command(f'next {short}')}    starts the next stage")
 
 
-def has_stage_to_read(session: dict[str, Any]) -> bool:
+def has_stage_to_read(session: SessionRecord) -> bool:
     """Return whether a session waits for the user to review a stage, not to resume it.
 
     A session whose last jobs were paused one by one is still within its stage.
     """
-    return str(session["status"]).endswith("_generation_complete")
+    return session.state.phase is Phase.STAGE_COMPLETE
 
 
 def _locate(backend: Backend, path: str, out: Path | None) -> str:

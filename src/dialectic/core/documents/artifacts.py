@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dialectic.core.process.definition import ExpectedDocument
+from dialectic.core.strict_json import Json
 from dialectic.core.text import clean_text
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?![^ \t\r\n])")
@@ -144,7 +145,7 @@ def _fold(title: str) -> str:
     return " ".join(title.replace("’", "'").split()).casefold()
 
 
-def _read_json(text: str) -> tuple[dict[str, Any], bool]:
+def _read_json(text: str) -> tuple[Json, bool]:
     """Read the JSON object of an answer, and tell whether it was repaired.
 
     Repairs drop trailing commas, and skip text with braces around a fenced object. They never close

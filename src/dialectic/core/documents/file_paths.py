@@ -1,31 +1,8 @@
-"""Storage paths: `build_path` writes the path of a place, `parse_path` reads it back. Pure.
+"""The files of a project: their places, built from fields of records, and their paths. Pure.
 
-Only import and tests read paths back; lineage comes from records, never from a path.
-
-    {project}/
-    ├── {name}.md                                         InitialPrompt
-    ├── project_readme.md, project_settings.json          ProjectFile
-    ├── {name}.zip                                        ExportArchive
-    ├── general_resource/{kind}/{name}.{extension}        GeneralResource
-    ├── Pending/, Current/, Complete/    {name}.md        WorkItem
-    └── session_{8 hex}/iteration_{N}/{k}_{stage}/        StageFolder
-        ├── seed_prompt.md                                SeedPrompt
-        ├── user_feedback_{stage}.md                      UserFeedback
-        ├── {base}.md                                     ContributionFile
-        ├── {base}_edit_{version}.md                      ContributionFile, from version 2 on
-        ├── _work/{base}.md                               Intermediate
-        ├── _work/{base}_continuation_{turn}.md           ChunkFile
-        ├── raw_responses/{base}_raw.json                 RawResponse
-        ├── raw_responses/{base}_continuation_{turn}_raw.json
-        └── documents/{base}_{document-key}.md            StageDocument
-
-    {base} is a ContributionName, one of                  with the relation
-        {model}_{n}_{type}                                Plain
-        {model}_critiquing_{source}_{n}_antithesis        About
-        {model}_about_{source}_{n}_{type}                 About, for every other type
-        {model}_from_{source}_and_{source}_{n}_{type}     From
-        {model}_reducing_{8 hex}_{n}_{type}               Reducing
-        {model}_combining_{8 hex}_{n}_combined            Combining
+An invalid place cannot be constructed, so every place has a path, which `build_path` writes and
+`parse_path` reads back. Only import and tests read paths back; lineage comes from records, never
+from a path. docs/layout.md shows the whole layout.
 
 Parsing is unambiguous because `_` belongs to the layout. A slug has none. A type may have some, but
 no word of it is a bare number, so the last bare number is always `n`. A document key is written
@@ -34,59 +11,358 @@ with `-` instead of `_`.
 
 from __future__ import annotations
 
+import enum
 import hashlib
-from collections.abc import Sequence
-from typing import assert_never
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
-from dialectic.core.documents.file_locations import (
-    AND,
-    FINAL_SYNTHESIS,
-    SOURCES_CHARS_MAX,
-    SYNTHESIS,
-    About,
-    ChunkFile,
-    Combining,
-    ContributionFile,
-    ContributionName,
-    ExportArchive,
-    From,
-    GeneralResource,
-    InitialPrompt,
-    Intermediate,
-    Place,
-    Plain,
-    ProjectFile,
-    ProjectFileKind,
-    ProjectPlace,
-    RawResponse,
-    Reducing,
-    Relation,
-    ResourceKind,
-    SeedPrompt,
-    StageDocument,
-    StageFolder,
-    StagePlace,
-    UserFeedback,
-    WorkItem,
-    WorkStatus,
-)
+from dialectic.core.slug import is_short_id, is_slug
 from dialectic.errors import UsageError
 
 PATH_CHARS_MAX = 1_024
+# With slugs of 64, file names have at most 254 bytes; file systems allow 255.
+KEY_CHARS_MAX = 40
+SOURCES_CHARS_MAX = 82
+COUNT_MAX = 999_999
+TURN_MAX = 9_999
+STAGES_MAX = 99
 
+# Separates two sources in a file name.
+AND = "_and_"
 # Precede the optional numbers at the end of a base name.
 _CONTINUATION = "_continuation_"
 _EDIT = "_edit_"
+# Files of type `synthesis` are called final, because their drafts are in the same folder.
+SYNTHESIS, FINAL_SYNTHESIS = "synthesis", "final_synthesis"
+
+
+class _Rule(NamedTuple):
+    says: str
+    holds: Callable[[Any], bool]
+
+
+def _form(says: str, pattern: str) -> _Rule:
+    form = re.compile(pattern)
+    return _Rule(says, lambda text: form.fullmatch(text) is not None)
+
+
+def _count(low: int, high: int) -> _Rule:
+    return _Rule(f"a number from {low} to {high}", lambda number: low <= number <= high)
+
+
+def _is_type(text: str) -> bool:
+    words = text.split("_")
+    return len(text) <= KEY_CHARS_MAX and all(is_slug(w) and not w.isdecimal() for w in words)
+
+
+_SLUG = _Rule("a slug: 1 to 64 of a-z, 0-9 and -, and not a Windows device name", is_slug)
+_SHORT_ID = _Rule("8 lower-case hexadecimal digits", is_short_id)
+# The rule of each field, by name; enumerations check themselves.
+_RULES = {
+    "project": _SLUG,
+    "name": _SLUG,
+    "extension": _form("1 to 10 of a-z and 0-9", r"[a-z0-9]{1,10}"),
+    "session": _SHORT_ID,
+    "iteration": _count(1, COUNT_MAX),
+    "position": _count(1, STAGES_MAX),
+    # In a stage without steps its slug is also the type of its contributions: both rules apply.
+    "stage": _Rule(
+        f"a slug of at most {KEY_CHARS_MAX} characters that is not a bare number",
+        lambda text: is_slug(text) and _is_type(text),
+    ),
+    "model": _SLUG,
+    "n": _count(1, COUNT_MAX),
+    "contribution_type": _Rule(
+        f"slugs joined by _, none a bare number, at most {KEY_CHARS_MAX} characters in all;"
+        f" the type of a {FINAL_SYNTHESIS} file is {SYNTHESIS}",
+        lambda text: _is_type(text) and text != FINAL_SYNTHESIS,
+    ),
+    "version": _count(1, TURN_MAX),
+    "turn": _count(0, TURN_MAX),
+    "document_key": _form(
+        f"words of a-z and 0-9 joined by _, a letter first, at most {KEY_CHARS_MAX} characters",
+        rf"(?=.{{1,{KEY_CHARS_MAX}}}\Z)[a-z][a-z0-9]*(_[a-z0-9]+)*",
+    ),
+}
+
+
+# The rule of a relation's sources, by its kind.
+_SOURCES = {
+    "plain": _Rule("empty", lambda sources: not sources),
+    "about": _Rule("one slug", lambda sources: len(sources) == 1 and is_slug(sources[0])),
+    "from": _Rule(
+        f"slugs, at least one, at most {SOURCES_CHARS_MAX} characters in all (see fold_sources)",
+        lambda slugs: 0 < len(AND.join(slugs)) <= SOURCES_CHARS_MAX and all(map(is_slug, slugs)),
+    ),
+    **dict.fromkeys(
+        ("reducing", "combining"),
+        _Rule("one short id", lambda sources: len(sources) == 1 and is_short_id(sources[0])),
+    ),
+}
+
+
+def _check(name: str, value: Any, rule: _Rule) -> None:
+    if not rule.holds(value):
+        message = f"{name} cannot be {str(value)[:80]!r}: it must be {rule.says}."
+        raise UsageError(message, reason="bad_part", subject=name)
+
+
+class _Checked:
+    """Checks every field against its rule."""
+
+    __slots__ = ()
+    _rules: ClassVar[dict[str, _Rule]] = {}
+
+    def __init_subclass__(cls) -> None:
+        own = {name: _RULES[name] for name in cls.__annotations__ if name in _RULES}
+        cls._rules = cls._rules | own
+
+    def __post_init__(self) -> None:
+        for name, rule in self._rules.items():
+            if (value := getattr(self, name)) is not None:
+                _check(name, value, rule)
+
+
+# -- files of a project ----------------------------------------------------------------------------
+
+
+class ProjectFileKind(enum.StrEnum):
+    """The files that every project has once."""
+
+    README = "project_readme.md"
+    SETTINGS = "project_settings.json"
+
+
+class ResourceKind(enum.StrEnum):
+    """The kinds of resource that a user may add to a project."""
+
+    DEPLOYMENT_CONTEXT = "deployment_context"
+    DOMAIN_STANDARDS = "domain_standards"
+    SUCCESS_CRITERIA = "success_criteria"
+    CONSTRAINT_BOUNDARIES = "constraint_boundaries"
+    STAKEHOLDER_CONSIDERATIONS = "stakeholder_considerations"
+    REFERENCE_DOCUMENTS = "reference_documents"
+    COMPLIANCE_REQUIREMENTS = "compliance_requirements"
+
+
+class WorkStatus(enum.StrEnum):
+    """The user's progress with a file of the agreed plan; also its folder's name."""
+
+    PENDING = "Pending"
+    CURRENT = "Current"
+    COMPLETE = "Complete"
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectPlace(_Checked):
+    """A file that belongs to the project as a whole; `form` is its path in the project's folder."""
+
+    form: ClassVar[str]
+    project: str
+
+
+@dataclass(frozen=True, slots=True)
+class InitialPrompt(ProjectPlace):
+    """The initial prompt of a project."""
+
+    form = "{0.name}.md"
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectFile(ProjectPlace):
+    """A file that a project has once."""
+
+    form = "{0.kind}"
+    kind: ProjectFileKind
+
+
+@dataclass(frozen=True, slots=True)
+class ExportArchive(ProjectPlace):
+    """The archive of an exported project."""
+
+    form = "{0.name}.zip"
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class GeneralResource(ProjectPlace):
+    """A resource that the user added to the project."""
+
+    form = "general_resource/{0.kind}/{0.name}.{0.extension}"
+    kind: ResourceKind
+    name: str
+    extension: str = "md"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkItem(ProjectPlace):
+    """A file of the agreed plan."""
+
+    form = "{0.status}/{0.name}.md"
+    status: WorkStatus
+    name: str
+
+
+# -- names of contributions ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """What a contribution is made from, by the slugs of models or by a short id.
+
+    plain      the stage as a whole
+    about      one contribution, by the model that wrote it
+    from       contributions of several models; `fold_sources` shortens long lists
+    reducing   the group that descends from one contribution, by its short id
+    combining  documents for a reader, by the short id of the combine job
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}  # a payload holds it as JSON
+    kind: Literal["plain", "about", "from", "reducing", "combining"] = "plain"
+    sources: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check("sources", self.sources, _SOURCES[self.kind])
+
+
+@dataclass(frozen=True, slots=True)
+class ContributionName(_Checked):
+    """The name of a contribution's files; `n` numbers the model's contributions of that type.
+
+    Version 1 is the planned one; later versions are a user's edits or new editions.
+    """
+
+    model: str
+    n: int
+    contribution_type: str
+    relation: Relation = Relation()
+    version: int = 1
+
+    def __str__(self) -> str:
+        kind, relation = self.contribution_type, ""
+        if self.relation.kind != "plain":
+            is_critique = self.relation.kind == "about" and kind == "antithesis"
+            verb = "critiquing" if is_critique else self.relation.kind
+            relation = f"{verb}_{AND.join(self.relation.sources)}_"
+        word = FINAL_SYNTHESIS if kind == SYNTHESIS else kind
+        version = f"{_EDIT}{self.version}" if self.version > 1 else ""
+        return f"{self.model}_{relation}{self.n}_{word}{version}"
+
+
+def fold_sources(slugs: Sequence[str]) -> tuple[str, ...]:
+    """Shorten a list of sources: the first, the number of others, and a hash of all."""
+    joined = AND.join(slugs)
+    if len(joined) <= SOURCES_CHARS_MAX:
+        return tuple(slugs)
+    digest = hashlib.sha256(joined.encode()).hexdigest()
+    return slugs[0], f"{len(slugs) - 1}-{digest[:8]}"
+
+
+# -- files of a stage ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StageFolder(_Checked):
+    """One stage of one iteration. `session` is a short id; `position` counts from 1."""
+
+    project: str
+    session: str
+    iteration: int
+    position: int
+    stage: str
+
+
+@dataclass(frozen=True, slots=True)
+class StagePlace(_Checked):
+    """A file of a stage; `form` is its path in the stage's folder."""
+
+    form: ClassVar[str]
+    folder: StageFolder
+
+
+@dataclass(frozen=True, slots=True)
+class SeedPrompt(StagePlace):
+    """The stage's rendered prompt."""
+
+    form = "seed_prompt.md"
+
+
+@dataclass(frozen=True, slots=True)
+class UserFeedback(StagePlace):
+    """The user's feedback on the stage."""
+
+    form = "user_feedback_{0.folder.stage}.md"
+
+
+@dataclass(frozen=True, slots=True)
+class ContributionFile(StagePlace):
+    """A finished document."""
+
+    form = "{0.contribution}.md"
+    contribution: ContributionName
+
+
+@dataclass(frozen=True, slots=True)
+class Intermediate(StagePlace):
+    """A contribution that only later steps of its stage read."""
+
+    form = "_work/{0.contribution}.md"
+    contribution: ContributionName
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkFile(StagePlace):
+    """One turn of a truncated answer; the first turn is 0."""
+
+    form = "_work/{0.contribution}_continuation_{0.turn}.md"
+    contribution: ContributionName
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class RawResponse(StagePlace):
+    """The provider's raw response; no turn number if the answer has one turn."""
+
+    form = "raw_responses/{0.contribution}{0.continuation}_raw.json"
+    contribution: ContributionName
+    turn: int | None = None
+
+    @property
+    def continuation(self) -> str:
+        return "" if self.turn is None else f"{_CONTINUATION}{self.turn}"
+
+
+@dataclass(frozen=True, slots=True)
+class StageDocument(StagePlace):
+    """An expected document of a stage, extracted from a contribution."""
+
+    form = "documents/{0.contribution}_{0.dashed_key}.md"
+    contribution: ContributionName
+    document_key: str
+
+    @property
+    def dashed_key(self) -> str:
+        return self.document_key.replace("_", "-")
+
+
+Place: TypeAlias = ProjectPlace | StagePlace
+
+
+# -- paths ----------------------------------------------------------------------------------------
 
 
 def build_path(place: Place) -> str:
     """Build the path of a place, relative to the tenant's root."""
+    file = place.form.format(place)
     if isinstance(place, ProjectPlace):
-        return f"{place.project}/{_project_file(place)}"
+        return f"{place.project}/{file}"
     folder = place.folder
     return (
         f"{folder.project}/session_{folder.session}/iteration_{folder.iteration}"
-        f"/{folder.position}_{folder.stage}/{_stage_file(place)}"
+        f"/{folder.position}_{folder.stage}/{file}"
     )
 
 
@@ -108,122 +384,46 @@ def parse_path(path: str) -> Place:
     return place
 
 
-def fold_sources(slugs: Sequence[str]) -> tuple[str, ...]:
-    """Shorten a list of sources: the first, the number of others, and a hash of all."""
-    joined = AND.join(slugs)
-    if len(joined) <= SOURCES_CHARS_MAX:
-        return tuple(slugs)
-    digest = hashlib.sha256(joined.encode()).hexdigest()
-    return slugs[0], f"{len(slugs) - 1}-{digest[:8]}"
-
-
-def _project_file(place: ProjectPlace) -> str:
-    match place:
-        case InitialPrompt(_, name):
-            file = f"{name}.md"
-        case ProjectFile(_, kind):
-            file = kind.value
-        case ExportArchive(_, name):
-            file = f"{name}.zip"
-        case GeneralResource(_, kind, name, extension):
-            file = f"general_resource/{kind}/{name}.{extension}"
-        case WorkItem(_, status, name):
-            file = f"{status}/{name}.md"
-        case _:
-            assert_never(place)
-    return file
-
-
-def _stage_file(place: StagePlace) -> str:
-    match place:
-        case SeedPrompt():
-            file = "seed_prompt.md"
-        case UserFeedback(folder):
-            file = f"user_feedback_{folder.stage}.md"
-        case ContributionFile(_, contribution):
-            file = f"{_base_name(contribution)}.md"
-        case Intermediate(_, contribution):
-            file = f"_work/{_base_name(contribution)}.md"
-        case ChunkFile(_, contribution, turn):
-            file = f"_work/{_base_name(contribution)}{_CONTINUATION}{turn}.md"
-        case RawResponse(_, contribution, turn):
-            continuation = "" if turn is None else f"{_CONTINUATION}{turn}"
-            file = f"raw_responses/{_base_name(contribution)}{continuation}_raw.json"
-        case StageDocument(_, contribution, key):
-            file = f"documents/{_base_name(contribution)}_{key.replace('_', '-')}.md"
-        case _:
-            assert_never(place)
-    return file
-
-
-def _base_name(contribution: ContributionName) -> str:
-    kind = contribution.contribution_type
-    match contribution.relation:
-        case Plain():
-            relation = ""
-        case About(source):
-            relation = f"{'critiquing' if kind == 'antithesis' else 'about'}_{source}_"
-        case From(sources):
-            relation = f"from_{AND.join(sources)}_"
-        case Reducing(source_id):
-            relation = f"reducing_{source_id}_"
-        case Combining(source_id):
-            relation = f"combining_{source_id}_"
-        case _:
-            assert_never(contribution.relation)
-    word = FINAL_SYNTHESIS if kind == SYNTHESIS else kind
-    version = f"{_EDIT}{contribution.version}" if contribution.version > 1 else ""
-    return f"{contribution.model}_{relation}{contribution.n}_{word}{version}"
-
-
 def _read_path(parts: list[str]) -> Place | None:
-    place: Place | None = None
     match parts:
         case [project, ("project_readme.md" | "project_settings.json") as kind]:
-            place = ProjectFile(project, ProjectFileKind(kind))
+            return ProjectFile(project, ProjectFileKind(kind))
         case [project, file]:
             stem, _, extension = file.rpartition(".")
-            place = (ExportArchive if extension == "zip" else InitialPrompt)(project, stem)
+            return (ExportArchive if extension == "zip" else InitialPrompt)(project, stem)
         case [project, "general_resource", resource, file] if resource in list(ResourceKind):
             stem, _, extension = file.rpartition(".")
-            place = GeneralResource(project, ResourceKind(resource), stem, extension)
+            return GeneralResource(project, ResourceKind(resource), stem, extension)
         case [project, ("Pending" | "Current" | "Complete") as status, file]:
-            place = WorkItem(project, WorkStatus(status), file.removesuffix(".md"))
+            return WorkItem(project, WorkStatus(status), file.removesuffix(".md"))
         case [project, session, iteration, stage, *file_parts]:
             position, _, slug = stage.partition("_")
-            short_id, number = (
-                session.removeprefix("session_"),
-                iteration.removeprefix("iteration_"),
-            )
-            folder = StageFolder(project, short_id, _number(number), _number(position), slug)
-            place = _read_stage_file(folder, file_parts)
+            short_id = session.removeprefix("session_")
+            number = _number(iteration.removeprefix("iteration_"))
+            folder = StageFolder(project, short_id, number, _number(position), slug)
+            return _read_stage_file(folder, file_parts)
         case _:
-            pass
-    return place
+            return None
 
 
 def _read_stage_file(folder: StageFolder, parts: list[str]) -> StagePlace | None:
-    place: StagePlace | None = None
     match parts:
-        case ["seed_prompt.md"]:
-            place = SeedPrompt(folder)
-        case [file] if file.startswith("user_feedback_"):
-            place = UserFeedback(folder)
+        case [file] if file == SeedPrompt.form or file.startswith("user_feedback_"):
+            return (SeedPrompt if file == SeedPrompt.form else UserFeedback)(folder)
         case [file]:
-            place = ContributionFile(folder, _read_base_name(file.removesuffix(".md")))
+            return ContributionFile(folder, _read_base_name(file.removesuffix(".md")))
         case ["_work", file]:
             base, turn = _split_number(file.removesuffix(".md"), _CONTINUATION)
             name = _read_base_name(base)
-            place = Intermediate(folder, name) if turn is None else ChunkFile(folder, name, turn)
+            return Intermediate(folder, name) if turn is None else ChunkFile(folder, name, turn)
         case ["raw_responses", file]:
             base, turn = _split_number(file.removesuffix("_raw.json"), _CONTINUATION)
-            place = RawResponse(folder, _read_base_name(base), turn)
+            return RawResponse(folder, _read_base_name(base), turn)
         case ["documents", file]:
             base, _, key = file.removesuffix(".md").rpartition("_")
-            place = StageDocument(folder, _read_base_name(base), key.replace("-", "_"))
+            return StageDocument(folder, _read_base_name(base), key.replace("-", "_"))
         case _:
-            pass
-    return place
+            return None
 
 
 def _read_base_name(base: str) -> ContributionName:
@@ -239,15 +439,13 @@ def _read_base_name(base: str) -> ContributionName:
 def _read_relation(words: list[str]) -> Relation:
     match words:
         case []:
-            return Plain()
-        case ["critiquing" | "about", source]:
-            return About(source)
+            return Relation()
+        case ["critiquing", source]:
+            return Relation("about", (source,))
+        case ["about" | "reducing" | "combining" as kind, source]:
+            return Relation(kind, (source,))
         case ["from", *sources]:
-            return From(tuple(sources[::2]))
-        case ["reducing", source_id]:
-            return Reducing(source_id)
-        case ["combining", source_id]:
-            return Combining(source_id)
+            return Relation("from", tuple(sources[::2]))
         case _:
             message = f"{'_'.join(words)!r} is not a relation."
             raise UsageError(message)

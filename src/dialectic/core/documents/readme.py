@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Iterator
 
-from dialectic.core.documents.file_locations import ResourceKind
+from dialectic.core.documents.file_paths import ResourceKind
 from dialectic.core.transfer.rows import ProjectRows, SessionRow
 
 PROMPT_CHARS_SHOWN = 1_000

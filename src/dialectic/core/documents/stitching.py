@@ -19,9 +19,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from dialectic.core.models.messages import COUNT_MAX, FinishReason, Usage, UsageSource
+from dialectic.core.models.messages import FinishReason, Usage, UsageSource
+from dialectic.core.strict_json import COUNT_MAX, Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +39,9 @@ class Chunk:
     path: str
     raw_path: str
     # The prompt of the first turn, as JSON; further turns send the same.
-    opening: dict[str, Any] | None = None
-    # The manifest of its prompt, see `core.documents.manifest`.
-    manifest: dict[str, Any] | None = None
+    opening: Json | None = None
+    # The manifest of its prompt, see `core.documents.prompts`.
+    manifest: Json | None = None
 
 
 def sum_usage(chunks: Sequence[Chunk]) -> Usage:

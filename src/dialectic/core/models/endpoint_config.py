@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import difflib
 import json
-import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from dialectic.core.models.endpoint import BUILT_IN, RESERVED, Endpoint, WireFormat
 from dialectic.core.models.model import KNOWN, ModelCard, parse_tokenizer
+from dialectic.core.strict_json import Json
 from dialectic.errors import ConfigurationError
 
 TOKENS_MAX = 1_000_000_000
@@ -28,11 +28,28 @@ DIMENSIONS_MAX = 16_000
 EMBEDDING_TOKENS_MIN = 64
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,39}", re.ASCII)
-_VARIABLE = re.compile(r"(?!DIALECTIC_)[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_VARIABLE_NAME = re.compile(r"(?!DIALECTIC_)[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _BARE = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 
-Check = Callable[[Any], Any]
-"""Returns the checked value, or raises ValueError with what it must be."""
+
+class Check(NamedTuple):
+    """What a value must be, in words; and the function that reads it, or raises ValueError."""
+
+    words: str
+    read: Callable[[Any], Any]
+
+
+def build_check(
+    words: str, holds: Callable[[Any], bool], convert: Callable[[Any], Any] = lambda value: value
+) -> Check:
+    """Build a check of a value for which a condition must hold."""
+
+    def read(value: Any) -> Any:
+        if not holds(value):
+            raise ValueError
+        return convert(value)
+
+    return Check(words, read)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +75,10 @@ class Place:
     def __str__(self) -> str:
         dotted = ".".join(k if _BARE.fullmatch(k) else json.dumps(k) for k in self.keys)
         return f"`{dotted}` in {self.file}"
+
+    def build_error(self, message: str, reason: str) -> ConfigurationError:
+        """Build the error about the key at this place."""
+        return ConfigurationError(message, reason=reason, subject=".".join(self.keys))
 
 
 def parse_endpoints(value: Any, place: Place) -> dict[str, Declared]:
@@ -88,12 +109,12 @@ def _parse_endpoint(name: str, value: Any, place: Place) -> Declared:
     models, embeddings = values.pop("models", {}), values.pop("embeddings", {})
     if (known := BUILT_IN.get(name)) is not None:
         if values.get("kind", known.kind) is not known.kind:
-            raise ConfigurationError(
-                f"{place.below('kind')} cannot be {values['kind'].value!r}: {name} is built in and "
-                f"speaks {known.kind.value!r}. Remove the line, or declare the endpoint under "
-                "another name.",
-                reason="built_in",
-                subject=".".join(place.below("kind").keys),
+            here = place.below("kind")
+            raise here.build_error(
+                f"{here} cannot be {values['kind'].value!r}: {name} is built in and speaks "
+                f"{known.kind.value!r}. Remove the line, or declare the endpoint under another "
+                "name.",
+                "built_in",
             )
         endpoint = replace(known, **values)
     else:
@@ -112,18 +133,18 @@ def _parse_model(endpoint: str, name: str, value: Any, place: Place) -> ModelCar
     _require(values, MODEL_KEYS_REQUIRED, place, MODEL_KEYS)
     window = values["context_window_tokens"]
     if values["max_output_tokens"] >= window:
-        raise ConfigurationError(
-            f"{place.below('max_output_tokens')} is {values['max_output_tokens']}, which leaves no "
-            f"room for a prompt in the window of {window} tokens. Use a smaller number.",
-            reason="no_room",
-            subject=".".join(place.below("max_output_tokens").keys),
+        here = place.below("max_output_tokens")
+        raise here.build_error(
+            f"{here} is {values['max_output_tokens']}, which leaves no room for a prompt in the "
+            f"window of {window} tokens. Use a smaller number.",
+            "no_room",
         )
     if values.setdefault("max_input_tokens", window) > window:
-        raise ConfigurationError(
-            f"{place.below('max_input_tokens')} is {values['max_input_tokens']}, more than the "
-            f"window of {window} tokens. Use a smaller number, or remove it.",
-            reason="beyond_window",
-            subject=".".join(place.below("max_input_tokens").keys),
+        here = place.below("max_input_tokens")
+        raise here.build_error(
+            f"{here} is {values['max_input_tokens']}, more than the window of {window} tokens. "
+            "Use a smaller number, or remove it.",
+            "beyond_window",
         )
     return ModelCard(
         name=f"{endpoint}/{name}",
@@ -150,41 +171,38 @@ def _parse_embedding(endpoint: str, name: str, value: Any, place: Place) -> Mode
 
 def _check_model_name(name: str, place: Place) -> None:
     if not name or not name.isprintable() or any(c in " ,*" for c in name) or len(name) > 200:
-        raise ConfigurationError(
+        raise place.build_error(
             f"{place} is not a valid model name: it must not contain a space, comma or `*`. "
             "If the endpoint uses such a name, set it as `wire_name`.",
-            reason="not_a_name",
-            subject=".".join(place.keys),
+            "not_a_name",
         )
 
 
 def _check_name(name: str, place: Place) -> None:
-    if name in RESERVED:
-        raise ConfigurationError(
-            f"{place}: the name {name!r} is reserved. Choose another one.",
-            reason="name_taken",
-            subject=name,
-        )
-    if "/" in name:
-        raise ConfigurationError(
-            f"{place}: the name of an endpoint must not contain a slash, because its models are "
-            "called `NAME/model`. Choose another one.",
-            reason="name_with_slash",
-            subject=name,
-        )
-    if name != name.lower():
-        raise ConfigurationError(
-            f"{place}: the name of an endpoint must be lower case. Use {name.lower()!r}.",
-            reason="name_not_lower",
-            subject=name,
-        )
-    if not _NAME.fullmatch(name):
-        raise ConfigurationError(
-            f"{place}: the name of an endpoint has at most 40 letters from a to z, digits, `-`, "
-            "`_` and `.`, and begins with a letter or digit. Choose another one.",
-            reason="bad_name",
-            subject=name,
-        )
+    faults = (
+        (name in RESERVED, "name_taken", f"the name {name!r} is reserved"),
+        (
+            "/" in name,
+            "name_with_slash",
+            "the name of an endpoint must not contain a slash, because its models are called "
+            "`NAME/model`",
+        ),
+        (
+            name != name.lower(),
+            "name_not_lower",
+            f"the name of an endpoint must be lower case, such as {name.lower()!r}",
+        ),
+        (
+            _NAME.fullmatch(name) is None,
+            "bad_name",
+            "the name of an endpoint has at most 40 letters from a to z, digits, `-`, `_` and `.`, "
+            "and begins with a letter or digit",
+        ),
+    )
+    for is_so, reason, words in faults:
+        if is_so:
+            message = f"{place}: {words}. Choose another one."
+            raise ConfigurationError(message, reason=reason, subject=name)
 
 
 # -- tables ---------------------------------------------------------------------------------------
@@ -192,35 +210,27 @@ def _check_name(name: str, place: Place) -> None:
 
 def _require_table(value: Any, place: Place) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise ConfigurationError(
-            f"{place} must be a table, written as `[{'.'.join(place.keys)}]`.",
-            reason="not_a_table",
-            subject=".".join(place.keys),
-        )
+        message = f"{place} must be a table, written as `[{'.'.join(place.keys)}]`."
+        raise place.build_error(message, "not_a_table")
     return value
 
 
-def _read(value: Any, place: Place, checks: Mapping[str, Check]) -> dict[str, Any]:
+def _read(value: Any, place: Place, checks: Mapping[str, Check]) -> Json:
     """Read a table whose keys are all known."""
     values = {}
     for key, given in _require_table(value, place).items():
         here = place.below(key)
         if key not in checks:
-            raise ConfigurationError(
-                f"Unknown key {here}. {_hint(key, given, place, checks)}",
-                reason="unknown_key",
-                subject=".".join(here.keys),
-            )
+            hint = _hint(key, given, place, checks)
+            raise here.build_error(f"Unknown key {here}. {hint}", "unknown_key")
         try:
-            values[key] = checks[key](given)
+            values[key] = checks[key].read(given)
         except ValueError as error:
             is_shown = key not in SECRETIVE and not isinstance(given, dict | list)
             what = f"is {given!r}; it" if is_shown else "cannot be used; it"
-            raise ConfigurationError(
-                f"The value of {here} {what} must be {error}.",
-                reason="bad_value",
-                subject=".".join(here.keys),
-            ) from None
+            wanted = str(error) or checks[key].words
+            message = f"The value of {here} {what} must be {wanted}."
+            raise here.build_error(message, "bad_value") from None
     return values
 
 
@@ -237,77 +247,33 @@ def _require(
 ) -> None:
     for key in keys:
         if key not in values:
-            raise ConfigurationError(
-                f"{place.below(key)} is missing. Set it to {_describe(checks[key])}.",
-                reason="missing",
-                subject=".".join(place.below(key).keys),
-            )
-
-
-def _describe(check: Check) -> str:
-    """Get the words of a check by giving it None, which every check rejects."""
-    try:
-        check(None)
-    except ValueError as error:
-        return str(error)
-    raise AssertionError("every check rejects None")
+            here = place.below(key)
+            message = f"{here} is missing. Set it to {checks[key].words}."
+            raise here.build_error(message, "missing")
 
 
 # -- values ---------------------------------------------------------------------------------------
 
 
 def _whole(low: int, high: int) -> Check:
-    def check(value: Any) -> int:
-        if type(value) is not int or not low <= value <= high:
-            raise ValueError(f"a whole number from {low} to {high}")
-        return value
-
-    return check
+    words = f"a whole number from {low} to {high}"
+    return build_check(words, lambda value: type(value) is int and low <= value <= high)
 
 
-def _seconds(value: Any) -> float:
-    if type(value) not in (int, float) or not 0 < value <= SECONDS_MAX:
-        raise ValueError(f"a number of seconds above 0, up to {SECONDS_MAX:g}")
-    return float(value)
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float)
 
 
-def _price(value: Any) -> Decimal:
-    """Read a price as it was written: the shortest decimal of that float."""
-    if type(value) not in (int, float) or not 0 <= value <= PRICE_MAX or not math.isfinite(value):
-        raise ValueError(f"US dollars per million tokens, from 0 (if it is free) to {PRICE_MAX}")
-    return Decimal(str(value))
-
-
-def _truth(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError("true or false")
-    return value
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip() or not value.isprintable():
-        raise ValueError("a non-empty text of one line")
-    return value
-
-
-def _kind(value: Any) -> WireFormat:
-    kinds = [kind.value for kind in WireFormat]
-    if value not in kinds:
-        raise ValueError(f"one of {', '.join(kinds)}")
-    return WireFormat(value)
-
-
-def _address(value: Any) -> str:
-    words = "an address such as http://127.0.0.1:8080/v1, with http:// or https:// in front"
+def _read_address(value: Any) -> str:
     if not isinstance(value, str) or not value.isprintable() or " " in value:
-        raise ValueError(words)
+        raise ValueError
     try:
         parts = urlsplit(value)
         _ = parts.port
     except ValueError:
-        raise ValueError(words) from None
+        raise ValueError from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(words)
+        raise ValueError
     if "@" in parts.netloc:
         raise ValueError("an address without user and password: set the key with `api_key_env`")
     if "?" in value or "#" in value:
@@ -315,62 +281,75 @@ def _address(value: Any) -> str:
     return value.rstrip("/")
 
 
-def _variable(value: Any) -> str:
-    if not isinstance(value, str) or not _VARIABLE.fullmatch(value):
-        raise ValueError(
-            "the name of an environment variable that holds the key, not beginning with DIALECTIC_;"
-            " never write the key itself into this file"
-        )
-    return value
-
-
-def _tokenizer(value: Any) -> str:
+def _is_tokenizer(value: Any) -> bool:
     try:
-        parse_tokenizer(value if isinstance(value, str) else "")
+        return isinstance(value, str) and bool(parse_tokenizer(value))
     except ConfigurationError:
-        raise ValueError(KNOWN) from None
-    assert isinstance(value, str)
-    return value
+        return False
 
 
-def _table(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ValueError("a table")
-    return value
-
-
-def _body(value: Any) -> dict[str, Any]:
+def _is_json_object(value: Any) -> bool:
     try:
-        json.dumps(_table(value), allow_nan=False)
+        return isinstance(value, dict) and bool(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError):
-        raise ValueError("a table that JSON can hold: no dates, no infinite numbers") from None
-    return _table(value)
+        return False
 
+
+_SECONDS = build_check(
+    f"a number of seconds above 0, up to {SECONDS_MAX:g}",
+    lambda value: _is_number(value) and 0 < value <= SECONDS_MAX,
+    float,
+)
+# A price is read as it was written: the shortest decimal of that float.
+_PRICE = build_check(
+    f"US dollars per million tokens, from 0 (if it is free) to {PRICE_MAX}",
+    lambda value: _is_number(value) and 0 <= value <= PRICE_MAX,
+    lambda value: Decimal(str(value)),
+)
+_TRUTH = build_check("true or false", lambda value: isinstance(value, bool))
+_TEXT = build_check(
+    "a non-empty text of one line",
+    lambda value: isinstance(value, str) and value.strip() != "" and value.isprintable(),
+)
+_KIND = build_check(
+    f"one of {', '.join(WireFormat)}", lambda value: value in list(WireFormat), WireFormat
+)
+_ADDRESS = Check(
+    "an address such as http://127.0.0.1:8080/v1, with http:// or https:// in front", _read_address
+)
+_VARIABLE = build_check(
+    "the name of an environment variable that holds the key, not beginning with DIALECTIC_;"
+    " never write the key itself into this file",
+    lambda value: isinstance(value, str) and _VARIABLE_NAME.fullmatch(value) is not None,
+)
+_TOKENIZER = build_check(KNOWN, _is_tokenizer)
+_TABLE = build_check("a table", lambda value: isinstance(value, dict))
+_BODY = build_check("a table that JSON can hold: no dates, no infinite numbers", _is_json_object)
 
 ENDPOINT_KEYS: dict[str, Check] = {
-    "kind": _kind,
-    "base_url": _address,
-    "api_key_env": _variable,
+    "kind": _KIND,
+    "base_url": _ADDRESS,
+    "api_key_env": _VARIABLE,
     "max_concurrency": _whole(1, 10_000),
     "requests_per_minute": _whole(1, 10_000_000),
     "tokens_per_minute": _whole(1, 1_000_000_000_000),
-    "timeout_s": _seconds,
-    "first_byte_s": _seconds,
-    "idle_s": _seconds,
-    "models": _table,
-    "embeddings": _table,
+    "timeout_s": _SECONDS,
+    "first_byte_s": _SECONDS,
+    "idle_s": _SECONDS,
+    "models": _TABLE,
+    "embeddings": _TABLE,
 }
 MODEL_KEYS: dict[str, Check] = {
     "context_window_tokens": _whole(2, TOKENS_MAX),
     "max_input_tokens": _whole(1, TOKENS_MAX),
     "max_output_tokens": _whole(1, TOKENS_MAX),
-    "input_usd_per_million": _price,
-    "output_usd_per_million": _price,
-    "tokenizer": _tokenizer,
-    "wire_name": _text,
-    "supports_system_prompt": _truth,
-    "is_reasoning": _truth,
-    "extra_body": _body,
+    "input_usd_per_million": _PRICE,
+    "output_usd_per_million": _PRICE,
+    "tokenizer": _TOKENIZER,
+    "wire_name": _TEXT,
+    "supports_system_prompt": _TRUTH,
+    "is_reasoning": _TRUTH,
+    "extra_body": _BODY,
 }
 MODEL_KEYS_REQUIRED = (
     "context_window_tokens",
@@ -382,10 +361,10 @@ MODEL_KEYS_REQUIRED = (
 EMBEDDING_KEYS: dict[str, Check] = {
     "dimensions": _whole(1, DIMENSIONS_MAX),
     "max_input_tokens": _whole(EMBEDDING_TOKENS_MIN, TOKENS_MAX),
-    "input_usd_per_million": _price,
-    "tokenizer": _tokenizer,
-    "wire_name": _text,
-    "extra_body": _body,
+    "input_usd_per_million": _PRICE,
+    "tokenizer": _TOKENIZER,
+    "wire_name": _TEXT,
+    "extra_body": _BODY,
 }
 EMBEDDING_KEYS_REQUIRED = ("dimensions", "max_input_tokens", "input_usd_per_million", "tokenizer")
 # Errors do not show these values: they may contain a key.

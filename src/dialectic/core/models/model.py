@@ -53,7 +53,7 @@ class ModelCard:
     def sent_name(self) -> str:
         return self.wire_name or self.name.split("/", 1)[1]
 
-    def as_config(self) -> dict[str, Any]:
+    def as_config(self) -> dict[str, str | int]:
         """Build the record that is stored with a session, under its original names."""
         return {
             "api_identifier": self.name,

@@ -90,13 +90,19 @@ class Funds:
 
     def build_freed(self) -> Funds:
         """Compute the funds if every reservation were released."""
+        freed = self._add(self.held_credits, self.budget_held_credits)
+        return replace(freed, held_credits=0, budget_held_credits=0)
+
+    def build_less(self, amount_credits: int) -> Funds:
+        """Compute the funds after spending an amount."""
+        return self._add(-amount_credits, -amount_credits)
+
+    def _add(self, to_wallet: int, to_budget: int) -> Funds:
         available, left = self.available_credits, self.budget_left_credits
         return replace(
             self,
-            available_credits=None if available is None else available + self.held_credits,
-            budget_left_credits=None if left is None else left + self.budget_held_credits,
-            held_credits=0,
-            budget_held_credits=0,
+            available_credits=None if available is None else available + to_wallet,
+            budget_left_credits=None if left is None else left + to_budget,
         )
 
     @property
@@ -114,15 +120,6 @@ class Funds:
             return None
         limits = [x for x in (self.available_credits, self.budget_credits) if x is not None]
         return _EXACT.multiply(fraction, Decimal(min(limits)))
-
-    def build_less(self, amount_credits: int) -> Funds:
-        """Compute the funds after spending an amount."""
-        available, left = self.available_credits, self.budget_left_credits
-        return replace(
-            self,
-            available_credits=None if available is None else available - amount_credits,
-            budget_left_credits=None if left is None else left - amount_credits,
-        )
 
     def show(self, amount_credits: int) -> str:
         return format_credits(amount_credits, is_play=self.is_play)
@@ -246,28 +243,24 @@ def _is_unasked(estimate_credits: int, funds: Funds, fraction: Decimal) -> bool:
 
 def build_funds_error(funds: Funds, needed_credits: int, *, what: str = ONE_CALL) -> FundsError:
     """Build the error: the call's cost, the funds, and the next step."""
-    needs = f"{what} may cost {funds.show(needed_credits)}"
     left, available = funds.budget_left_credits, funds.available_credits
     free = funds.build_freed().spendable_credits
-    is_held = free is None or needed_credits <= free
     if left is not None and (available is None or left < available):
-        return FundsError(
-            f"{needs}, but only {funds.show(left)} is left of the session's budget of "
-            f"{funds.show(funds.budget_credits or 0)}. No call was made. Raise the budget.",
-            is_held_by_others=is_held,
-            needed_credits=needed_credits,
-            is_play=funds.is_play,
-            reason="budget",
-            remedy=Remedy(RemedyAction.RAISE_BUDGET, session_id=funds.session),
-        )
+        budget = funds.show(funds.budget_credits or 0)
+        limit = f"only {funds.show(left)} is left of the session's budget of {budget}"
+        reason, advice = "budget", "Raise the budget."
+        remedy = Remedy(RemedyAction.RAISE_BUDGET, session_id=funds.session)
+    else:
+        limit = f"only {funds.show(available or 0)} is available"
+        reason, advice = "wallet", advise_top_up(is_play=funds.is_play)
+        remedy = Remedy(RemedyAction.TOP_UP, is_play=funds.is_play)
     return FundsError(
-        f"{needs}, but only {funds.show(available or 0)} is available. No call was made. "
-        + advise_top_up(is_play=funds.is_play),
-        is_held_by_others=is_held,
+        f"{what} may cost {funds.show(needed_credits)}, but {limit}. No call was made. {advice}",
+        is_held_by_others=free is None or needed_credits <= free,
         needed_credits=needed_credits,
         is_play=funds.is_play,
-        reason="wallet",
-        remedy=Remedy(RemedyAction.TOP_UP, is_play=funds.is_play),
+        reason=reason,
+        remedy=remedy,
     )
 
 

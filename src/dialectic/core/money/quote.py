@@ -1,20 +1,26 @@
-"""A quote: the estimated cost and duration of a run. Independent of the process.
+"""A quote: the estimated cost and duration of a run, and the statistics it is based on. Pure.
 
 A line holds the calls of one step by one model, in whole tokens and whole credits; everything else
 is a sum of lines. Planned calls are counted exactly. Possible further turns and retries have an
 upper bound and are listed separately.
+
+A sample of statistics sums up the documents of one kind by one model. Samples of the same model
+count before those of other models, and samples of this session before earlier ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from dialectic.core.models.model import ModelCard
 from dialectic.core.money.price import CREDITS_PER_USD, price_call
+from dialectic.core.process.definition import Kind
+from dialectic.core.strict_json import Json
 
 LineKey: TypeAlias = tuple[str, str, int]
 """The stage's slug, the output type, and the number of the model, from 1."""
@@ -74,13 +80,8 @@ class Figures:
     retries: Amount = NO_AMOUNT
 
     def __add__(self, other: Figures) -> Figures:
-        return Figures(
-            self.expected + other.expected,
-            self.worst + other.worst,
-            self.further + other.further,
-            self.continuations + other.continuations,
-            self.retries + other.retries,
-        )
+        names = [each.name for each in fields(self)]
+        return Figures(*(getattr(self, name) + getattr(other, name) for name in names))
 
     @property
     def planned_calls(self) -> int:
@@ -96,7 +97,7 @@ class Figures:
         """The upper bound."""
         return self.worst + self.continuations + self.retries
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         return {
             "planned_calls": self.planned_calls,
             "expected": asdict(self.expected),
@@ -200,7 +201,7 @@ class Quote:
         stages = groupby(self.lines, key=attrgetter("stage_slug"))
         return [(slug, tuple(lines)) for slug, lines in stages]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         """Convert to JSON. Credits are millionths of a US dollar."""
         return {
             "process": self.process_name,
@@ -220,7 +221,7 @@ class Quote:
             ],
         }
 
-    def money(self) -> dict[str, Any]:
+    def money(self) -> Json:
         """Build the prices, dollars and play money separately."""
         paid, played = (self.only(is_play=is_play).figures for is_play in (False, True))
         return {
@@ -232,7 +233,7 @@ class Quote:
         }
 
 
-def _describe_step(name: str, lines: tuple[Line, ...]) -> dict[str, Any]:
+def _describe_step(name: str, lines: tuple[Line, ...]) -> Json:
     return {
         "name": name,
         "output_type": lines[0].output_type,
@@ -261,8 +262,29 @@ class Forecast:
     def whole(self) -> Amount:
         return self.spent + self.rest
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         return {**asdict(self), "whole": asdict(self.whole)}
+
+
+@dataclass(frozen=True, slots=True)
+class SessionForecast:
+    """The quote for the rest of an iteration, and the cost of the session so far."""
+
+    rest: Quote
+    spent: Amount
+    spent_play: Amount
+
+    def build_forecast(self, *, is_play: bool) -> Forecast:
+        """Build the forecast in real money or in play money."""
+        spent = self.spent_play if is_play else self.spent
+        return Forecast(spent, self.rest.only(is_play=is_play).figures.likely)
+
+    def as_dict(self) -> Json:
+        forecasts = {
+            name: self.build_forecast(is_play=is_play).as_dict()
+            for name, is_play in (("money", False), ("play_money", True))
+        }
+        return self.rest.as_dict() | {"forecast": forecasts}
 
 
 def build_forecast(quote: Quote, done: Mapping[LineKey, Amount]) -> Forecast:
@@ -273,3 +295,83 @@ def build_forecast(quote: Quote, done: Mapping[LineKey, Amount]) -> Forecast:
             open_calls = max(0, planned - done.get(line.key, NO_AMOUNT).calls)
             rest += line.figures.likely.share(open_calls, planned)
     return Forecast(add_up(done.values()), rest)
+
+
+# -- statistics ------------------------------------------------------------------------------------
+
+# A larger deviation says nothing about the length of other documents.
+SCALE_MAX = 4.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """Documents of one kind by one model, in sums."""
+
+    kind: Kind
+    model_name: str
+    is_here: bool
+    documents: int
+    output_tokens: int
+    text_bytes: int
+    elapsed_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """The length of a document: output tokens that are billed, and bytes that readers get."""
+
+    output_tokens: float
+    text_bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class OutputStatistics:
+    """Samples of this session and of earlier ones."""
+
+    samples: tuple[Sample, ...] = ()
+
+    def count(self, *, is_here: bool) -> int:
+        """Count the documents in the samples."""
+        return sum(s.documents for s in self.samples if s.is_here is is_here)
+
+    def find_size(self, kind: Kind, model_name: str | None = None) -> Size | None:
+        """Find the mean size of a kind of document, by one model or by any."""
+        found = self._select(lambda s: s.kind == kind and model_name in (None, s.model_name))
+        documents = sum(s.documents for s in found)
+        if not documents:
+            return None
+        tokens, text_bytes = sum(s.output_tokens for s in found), sum(s.text_bytes for s in found)
+        return Size(tokens / documents, text_bytes / documents)
+
+    def find_density(self, model_name: str) -> float | None:
+        """Find a model's billed output tokens per byte of document."""
+        found = self._select(lambda s: s.model_name == model_name and s.text_bytes > 0)
+        text_bytes = sum(s.text_bytes for s in found)
+        return sum(s.output_tokens for s in found) / text_bytes if text_bytes else None
+
+    def find_pace(self, model_name: str) -> float | None:
+        """Find a model's output tokens per second, including all waiting."""
+        found = self._select(lambda s: s.model_name == model_name and s.elapsed_ms > 0)
+        elapsed_ms = sum(s.elapsed_ms for s in found)
+        return sum(s.output_tokens for s in found) / elapsed_ms * 1000 if elapsed_ms else None
+
+    def compute_scale(self, model_name: str, expected_bytes: Mapping[Kind, float]) -> float:
+        """Compute a model's length factor: how much longer than expected it writes.
+
+        The square root attributes half of the deviation to the model, half to the documents.
+        """
+        known = self._select(lambda s: s.model_name == model_name and s.kind in expected_bytes)
+        found = known or self._select(lambda s: s.kind in expected_bytes)
+        expected = sum(s.documents * expected_bytes[s.kind] for s in found)
+        written = sum(s.text_bytes for s in found)
+        if not expected or not written:
+            return 1.0
+        return min(max(math.sqrt(written / expected), 1 / SCALE_MAX), SCALE_MAX)
+
+    def _select(self, matches: Callable[[Sample], bool]) -> Sequence[Sample]:
+        """Select the samples of this session; those of earlier ones if it has none."""
+        found = [s for s in self.samples if matches(s)]
+        return [s for s in found if s.is_here] or found
+
+
+NOTHING = OutputStatistics()

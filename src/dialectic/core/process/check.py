@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from dialectic.core.documents.file_locations import ContributionName, StageFolder
+from dialectic.core.documents.file_paths import ContributionName, StageFolder
 from dialectic.core.documents.prompts import list_variables
 from dialectic.core.job import COMBINED
 from dialectic.core.process.definition import (
@@ -33,6 +33,7 @@ from dialectic.core.process.definition import (
     Transition,
 )
 from dialectic.core.process.reductions import list_sample_errors, list_shrink_errors
+from dialectic.core.strict_json import Json
 from dialectic.errors import InvalidProcess, UsageError
 
 # The variables of every prompt.
@@ -62,9 +63,9 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def build_process(
-    content: dict[str, Any],
+    content: Json,
     prompts: dict[str, str],
-    overlays: list[dict[str, Any]],
+    overlays: list[Json],
     *,
     place: str,
     overlay_places: Sequence[str] = (),
@@ -93,7 +94,7 @@ def _raise_first(place: str, errors: Iterator[str]) -> None:
         raise _build_error(place, error, "broken_rule")
 
 
-def _parse(model: type[Model], content: dict[str, Any], place: str) -> Model:
+def _parse(model: type[Model], content: Json, place: str) -> Model:
     try:
         return model.model_validate(content)
     except ValidationError as error:
@@ -176,10 +177,8 @@ def _list_name_errors(where: str, stage_slug: str, output_type: str) -> Iterator
         ContributionName("model", 1, output_type)
     except UsageError as error:
         yield f"{where}: `output_type`: {error.message}"
-    if output_type == FEEDBACK:
-        yield f"{where}: `output_type`: {FEEDBACK!r} is reserved; choose another word."
-    if output_type == COMBINED:
-        yield f"{where}: `output_type`: {COMBINED!r} is reserved; choose another word."
+    if output_type in (FEEDBACK, COMBINED):
+        yield f"{where}: `output_type`: {output_type!r} is reserved; choose another word."
 
 
 def _list_prompt_errors(where: str, stage: Stage, prompts: Mapping[str, str]) -> Iterator[str]:

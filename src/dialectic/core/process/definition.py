@@ -14,10 +14,11 @@ import functools
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
+from dialectic.core.strict_json import Json
 from dialectic.errors import NotFound
 
 Kind: TypeAlias = tuple[str, str]
@@ -30,7 +31,7 @@ SHRINK_MAX = 20
 EXPECTED_TOKENS_MAX = 1_000_000
 
 # The pattern of each kind of name, and its description. Names that become parts of file names
-# must also meet the rules of `core.documents.file_locations`; `core.process.check` checks that.
+# must also meet the rules of `core.documents.file_paths`; `core.process.check` checks that.
 SLUG = r"^[a-z0-9][a-z0-9-]{0,63}$"
 STAGE_SLUG = r"^[a-z][a-z0-9-]{0,39}$"
 STEP_NAME = r"^[a-z][a-z0-9_]{0,39}$"
@@ -266,7 +267,7 @@ class Process:
     def name(self) -> str:
         return self.file.name
 
-    def as_definition(self) -> dict[str, Any]:
+    def as_definition(self) -> Json:
         """Build the complete content that is stored and hashed."""
         return {
             "file": self.file.model_dump(mode="json"),
@@ -305,9 +306,9 @@ class Process:
         return overlay.guidance.get(prompt_name, "") if overlay else ""
 
 
-def build_input_rules(stage: Stage) -> dict[str, Any]:
+def build_input_rules(stage: Stage) -> Json:
     """Build a stage's recipe: what its seed prompt reads, then its steps, if it has any."""
-    rules: dict[str, Any] = {
+    rules: Json = {
         "prompt_template_name": stage.prompt_template_name,
         "sources": [_build_source(rule, stage) for rule in stage.inputs_required],
     }
@@ -319,7 +320,7 @@ def build_input_rules(stage: Stage) -> dict[str, Any]:
     return rules
 
 
-def build_expected_output(stage: Stage) -> dict[str, Any]:
+def build_expected_output(stage: Stage) -> Json:
     """Build what a stage makes: the type of its contributions, and the documents in them."""
     documents = [
         document.model_dump(mode="json", exclude_none=True)
@@ -333,7 +334,7 @@ def build_expected_output(stage: Stage) -> dict[str, Any]:
     }
 
 
-def _build_step(number: int, step: Step, stage: Stage) -> dict[str, Any]:
+def _build_step(number: int, step: Step, stage: Stage) -> Json:
     return {
         "step": number,
         **step.model_dump(mode="json", exclude={"inputs_required"}),
@@ -341,5 +342,5 @@ def _build_step(number: int, step: Step, stage: Stage) -> dict[str, Any]:
     }
 
 
-def _build_source(rule: InputRule, stage: Stage) -> dict[str, Any]:
+def _build_source(rule: InputRule, stage: Stage) -> Json:
     return {**rule.model_dump(mode="json"), "stage_slug": rule.stage_slug or stage.slug}

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
 from pydantic_core import from_json
 
-from dialectic.core.documents.file_locations import (
+from dialectic.core.documents.file_paths import (
     ChunkFile,
     ExportArchive,
     Intermediate,
@@ -25,9 +25,10 @@ from dialectic.core.documents.file_locations import (
     ProjectFileKind,
     ProjectPlace,
     RawResponse,
+    build_path,
+    parse_path,
 )
-from dialectic.core.documents.file_paths import build_path, parse_path
-from dialectic.core.strict_json import has_too_many
+from dialectic.core.strict_json import Json, has_too_many
 from dialectic.errors import InvalidBundle, UsageError
 
 FORMAT: Final = "dialectic-bundle"
@@ -145,7 +146,7 @@ def read_form(kind: type[FormT], data: bytes, name: str) -> FormT:
         raise InvalidBundle(message, reason="bad_form", subject=name) from None
 
 
-def _list_entries(parsed: Any) -> Iterator[dict[str, Any]]:
+def _list_entries(parsed: Any) -> Iterator[Json]:
     """List the whole, and the objects in its lists."""
     if isinstance(parsed, dict):
         yield parsed

@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid5
 
-from dialectic.core.documents.file_locations import ProjectPlace
-from dialectic.core.documents.file_paths import build_path
+from dialectic.core.documents.file_paths import ProjectPlace, build_path
 from dialectic.core.documents.front_matter import read_body
-from dialectic.core.documents.manifest import rename_sources
+from dialectic.core.documents.prompts import rename_sources
+from dialectic.core.session_state import Phase, SessionState
 from dialectic.core.slug import short_id
+from dialectic.core.strict_json import Json
 from dialectic.core.transfer.bundle_format import check_folder, check_values, parse_entry, read_form
 from dialectic.core.transfer.rows import (
     OWNERS,
@@ -29,7 +30,6 @@ from dialectic.core.transfer.rows import (
     VALUES_MAX,
     ContentIn,
     InStorage,
-    Json,
     NamesSources,
     ProjectRows,
     Ref,
@@ -51,7 +51,7 @@ def build_rows(snapshot: Mapping[str, list[Json]]) -> ProjectRows:
     born = {row["id"]: row["created_at"] for row in snapshot["dialectic_sessions"]}
     place = {row: nth for nth, row in enumerate(sorted(born, key=lambda row: (born[row], row)))}
     shared = _derive_shared_ids(snapshot)
-    tables: dict[str, Any] = {
+    tables: Json = {
         name: sorted((_read_by_people(row, shared) for row in snapshot[name]), key=_by_content)
         for name in READ_BY_PEOPLE
     }
@@ -73,10 +73,9 @@ def _describe(row: Json) -> Json:
 
 
 def _end_session(row: Json) -> Json:
-    status = row["status_before_pause"] if row["status"] == "paused" else row["status"]
-    if status.startswith("generating_"):
-        status = f"{status.removeprefix('generating_')}_generation_failed"
-    return {**row, "status": status}
+    phase = Phase(row["phase_before_pause"] or row["phase"])
+    ended = Phase.FAILED if phase is Phase.GENERATING else phase
+    return {**row, "status": SessionState(row["current_stage_slug"], ended).status}
 
 
 def _end_stage_runs(snapshot: Mapping[str, list[Json]], born: Mapping[str, str]) -> Iterator[Json]:
@@ -155,7 +154,7 @@ def read_content(data: bytes, content_in: ContentIn) -> str | None:
     return text if content_in == "file" else read_body(text)
 
 
-def get_content(data: bytes, sha256: str) -> ContentIn:
+def decide_content_in(data: bytes, sha256: str) -> ContentIn:
     """Decide where a row's text is, by its hash."""
     for content_in in ("file", "body"):
         text = read_content(data, content_in)
@@ -251,7 +250,7 @@ def build_new_ids(rows: ProjectRows, project_id: UUID) -> dict[UUID, UUID]:
 def rename_rows(rows: ProjectRows, renaming: Renaming) -> ProjectRows:
     """Build the same project with other ids and in another folder."""
     sessions = {short_id(row.id): short_id(renaming.id(row.id)) for row in rows.dialectic_sessions}
-    tables: dict[str, Any] = {
+    tables: Json = {
         kind.table: tuple(_rename_row(row, renaming, sessions) for row in getattr(rows, kind.table))
         for kind in ROW_TYPES
     }
@@ -260,7 +259,7 @@ def rename_rows(rows: ProjectRows, renaming: Renaming) -> ProjectRows:
 
 
 def _rename_row(row: Row, renaming: Renaming, sessions: Mapping[str, str]) -> Row:
-    changed: dict[str, Any] = {}
+    changed: Json = {}
     for name, _ in type(row).marked(Ref):
         value = getattr(row, name)
         if isinstance(value, tuple):

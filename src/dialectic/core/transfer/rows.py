@@ -14,9 +14,19 @@ from datetime import UTC
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
 from uuid import UUID
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+)
 
-from dialectic.core.documents.manifest import check_manifest
+from dialectic.core.documents.prompts import check_manifest
+from dialectic.core.session_state import Phase, SessionState
+from dialectic.core.strict_json import Json
 from dialectic.core.transfer.bundle_format import Several
 
 # Columns that belong to the installation.
@@ -24,7 +34,6 @@ OWNERS = frozenset({"tenant_id", "user_id"})
 # A file of the largest size has about this many, with each on a line of its own.
 VALUES_MAX = 2_000_000
 
-Json = dict[str, Any]
 RowT = TypeVar("RowT", bound="Row")
 
 
@@ -42,12 +51,6 @@ class InStorage:
 
 class NamesSources:
     """Marks a column that holds a manifest, which names contributions."""
-
-
-def _refuse_flight(status: str) -> str:
-    if status == "paused" or status.startswith("generating_"):
-        raise ValueError("a bundle must not contain running work")
-    return status
 
 
 Moment = Annotated[AwareDatetime, AfterValidator(lambda moment: moment.astimezone(UTC))]
@@ -154,7 +157,8 @@ class SessionRow(Row):
     """One run of a process, without running work."""
 
     table = "dialectic_sessions"
-    left_behind = frozenset({"wallet_id", "idempotency_key", "status_before_pause"})
+    left_behind = frozenset({"wallet_id", "idempotency_key", "phase", "phase_before_pause"})
+    added = frozenset({"status"})
 
     id: Annotated[UUID, _Session]
     project_id: Annotated[UUID, _Project]
@@ -165,12 +169,25 @@ class SessionRow(Row):
     current_stage_slug: str
     until_stage_slug: str
     iteration_count: Nth
-    status: Annotated[str, AfterValidator(_refuse_flight)]
+    # What people know of the phase; an import reads the phase from it.
+    status: str
     is_autopilot: bool
     continue_until_complete: bool
     max_output_tokens: Nth | None
     max_retries: Count
     created_at: Moment
+
+    @field_validator("status")
+    @classmethod
+    def _refuse_running_work(cls, status: str, info: ValidationInfo) -> str:
+        state = SessionState.parse(status, info.data.get("current_stage_slug", ""))
+        if state.phase in (Phase.GENERATING, Phase.PAUSED):
+            raise ValueError("a bundle must not contain running work")
+        return status
+
+    @property
+    def phase(self) -> Phase:
+        return SessionState.parse(self.status, self.current_stage_slug).phase
 
 
 class StageRunRow(Row):

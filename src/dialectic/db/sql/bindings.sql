@@ -2,6 +2,10 @@
 -- result in the catalogue has changed, so a new table has row-level security from the start. The
 -- migration locks all tables for it.
 
+create or replace trigger sessions_guard
+  before insert or update of phase, phase_before_pause, current_stage_slug
+  on dialectic.dialectic_sessions
+  for each row execute function dialectic.session_guard();
 create or replace trigger jobs_guard
   before insert or update on dialectic.dialectic_generation_jobs
   for each row execute function dialectic.job_guard();

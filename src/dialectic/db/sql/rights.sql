@@ -6,6 +6,7 @@ revoke all on schema queue from public;
 grant usage on schema dialectic to dialectic_app, dialectic_worker;
 grant execute on function dialectic.now(), dialectic.current_tenant(), dialectic.act_for(uuid),
   dialectic.is_runnable(dialectic.dialectic_job_status), dialectic.is_ended(dialectic.dialectic_job_status),
+  dialectic.is_under_way(uuid, uuid, integer),
   dialectic.error_entry(integer, text, text, jsonb, jsonb),
   dialectic.announce(uuid, text, jsonb),
   dialectic.read_events(bigint, uuid, integer),
@@ -17,13 +18,11 @@ grant execute on function dialectic.now(), dialectic.current_tenant(), dialectic
   to dialectic_app, dialectic_worker;
 -- Money functions that a model call needs.
 grant execute on function
-  dialectic.reserve_funds(text, uuid, boolean, text, text, uuid, text, uuid, integer, bigint, numeric,
-    numeric, bigint, bigint, numeric),
-  dialectic.reserve_funds_for(uuid, numeric, text, uuid, boolean, text, text, uuid, text, uuid, integer,
+  dialectic.reserve_funds(uuid, numeric, text, uuid, boolean, text, text, uuid, text, uuid, integer,
     bigint, numeric, numeric, bigint, bigint),
   dialectic.settle_hold(text, bigint, bigint, text, boolean, jsonb, text[], uuid, text),
   dialectic.void_hold(text), dialectic.lose_hold(text),
-  dialectic.load_purse(uuid, uuid, uuid, boolean)
+  dialectic.load_funds(uuid, uuid, uuid, boolean)
   to dialectic_app, dialectic_worker;
 -- Rate-limit functions that a model call needs, from a job or from a chat.
 grant execute on function
@@ -56,7 +55,7 @@ grant execute on function
   dialectic.list_lanes(), dialectic.find_due(text[]),
   dialectic.sweep_jobs(interval, integer),
   dialectic.sweep_holds(interval, integer),
-  dialectic.watch_purse(uuid, boolean),
+  dialectic.watch_funds(uuid, boolean),
   dialectic.turn_away_jobs(uuid[], uuid[], interval, integer),
   dialectic.rerun_needed(uuid, uuid),
   dialectic.take_waiting_files(interval, interval, integer),
@@ -65,8 +64,8 @@ grant execute on function
   to dialectic_worker;
 grant select, insert, update, delete on all tables in schema dialectic to dialectic_app, dialectic_worker;
 revoke insert, update, delete on
-  dialectic.schema_migrations, dialectic.dialectic_job_moves, dialectic.tenants, dialectic.users,
-  dialectic.memberships, dialectic.notification_counters,
+  dialectic.schema_migrations, dialectic.dialectic_job_moves, dialectic.dialectic_session_moves,
+  dialectic.tenants, dialectic.users, dialectic.memberships, dialectic.notification_counters,
   dialectic.token_wallets, dialectic.token_wallet_holds, dialectic.token_wallet_transactions,
   dialectic.dialectic_session_spending
   from dialectic_app, dialectic_worker;

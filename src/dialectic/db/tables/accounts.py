@@ -16,7 +16,7 @@ import asyncpg
 
 from dialectic.core.access import Role, Scope, TokenKind
 from dialectic.db.pool import Connection, Database, read_rule
-from dialectic.db.queries import load_queries
+from dialectic.db.queries import find_row, get_row, list_rows, load_queries
 from dialectic.db.tables.records import Account
 from dialectic.errors import Forbidden, NotFound
 
@@ -42,19 +42,17 @@ class User:
 
 async def add_account(db: Database, user_name: str) -> Account:
     """Create the account of a new user; raise `Conflict` if the name is taken."""
-    (row,) = await db.fetch(SQL["add_account"], user_name)
-    return Account(**dict(row))
+    return await get_row(db, Account, SQL["add_account"], user_name)
 
 
 async def find_account(db: Database, user_name: str) -> Account | None:
     """Find a user's own account by name."""
-    rows = await db.fetch(SQL["find_account"], user_name)
-    return Account(**dict(rows[0])) if rows else None
+    return await find_row(db, Account, SQL["find_account"], user_name)
 
 
 async def list_users(db: Database) -> list[User]:
     """List all users, for the operator."""
-    return [User(**dict(row)) for row in await db.fetch(SQL["list_users"])]
+    return await list_rows(db, User, SQL["list_users"])
 
 
 async def load_wallet_id(connection: Connection, user_id: UUID) -> UUID:
@@ -116,12 +114,7 @@ async def find_token(
     db: Database, secret_sha256: bytes, *, requests_per_minute: int
 ) -> FoundToken | None:
     """Find a token that is not revoked and count one request against its rate limit."""
-    rows = await db.fetch(SQL["find_token"], secret_sha256, requests_per_minute)
-    if not rows:
-        return None
-    row = dict(rows[0])
-    kind, scopes = TokenKind(row.pop("kind")), frozenset(map(Scope, row.pop("scopes")))
-    return FoundToken(kind=kind, scopes=scopes, **row)
+    return await find_row(db, FoundToken, SQL["find_token"], secret_sha256, requests_per_minute)
 
 
 async def has_tokens(db: Database) -> bool:
@@ -142,7 +135,7 @@ async def list_ended_tokens(
 async def insert_token(connection: Connection, token: NewToken) -> datetime:
     """Insert a token; return when it expires."""
     stands_for_tenant_id, stands_for_token_id = token.stands_for or (None, None)
-    row = await connection.fetchrow(
+    expires_at: datetime = await connection.fetchval(
         SQL["insert_token"],
         token.tenant_id,
         token.id,
@@ -155,8 +148,6 @@ async def insert_token(connection: Connection, token: NewToken) -> datetime:
         stands_for_tenant_id,
         stands_for_token_id,
     )
-    assert row is not None
-    expires_at: datetime = row["expires_at"]
     return expires_at
 
 
@@ -167,8 +158,7 @@ async def count_tokens(connection: Connection, user_id: UUID) -> int:
 
 async def list_tokens(connection: Connection, user_id: UUID) -> list[Token]:
     """List the tokens a user may manage: their own, or all if they manage the members."""
-    rows = [dict(row) for row in await connection.fetch(SQL["list_tokens"], user_id)]
-    return [Token(scopes=tuple(map(Scope, row.pop("scopes"))), **row) for row in rows]
+    return await list_rows(connection, Token, SQL["list_tokens"], user_id)
 
 
 async def revoke_token(connection: Connection, token_id: UUID, user_id: UUID) -> bool:
@@ -224,14 +214,12 @@ async def remove_member(connection: Connection, acting_id: UUID, user_id: UUID) 
 
 async def list_members(connection: Connection) -> list[Member]:
     """List the members of this tenant."""
-    rows = [dict(row) for row in await connection.fetch(SQL["list_members"])]
-    return [Member(role=Role(row.pop("role")), **row) for row in rows]
+    return await list_rows(connection, Member, SQL["list_members"])
 
 
 async def list_tenants(connection: Connection, user_id: UUID) -> list[Membership]:
     """List all tenants that a user of this one belongs to, their own first."""
-    rows = [dict(row) for row in await connection.fetch(SQL["list_tenants"], user_id)]
-    return [Membership(role=Role(row.pop("role")), **row) for row in rows]
+    return await list_rows(connection, Membership, SQL["list_tenants"], user_id)
 
 
 async def _ask(connection: Connection, statement: str, *arguments: Any) -> Any:

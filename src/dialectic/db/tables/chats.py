@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from dialectic.core.models.messages import FinishReason, Usage
+from dialectic.core.strict_json import Json
 from dialectic.db.pool import Connection
-from dialectic.db.queries import load_queries
+from dialectic.db.queries import find_row, list_plain, load_queries
 from dialectic.db.tables.records import Noun, get_id
 from dialectic.errors import NotFound, Remedy, RemedyAction
 
@@ -51,15 +51,15 @@ async def get_chat_id(connection: Connection, text: str) -> UUID:
 
 async def load_chat(connection: Connection, chat_id: UUID) -> Chat:
     """Load a chat."""
-    row = await connection.fetchrow(SQL["load_chat"], chat_id)
-    if row is None:
+    found = await find_row(connection, Chat, SQL["load_chat"], chat_id)
+    if found is None:
         raise NotFound(
             f"Chat {chat_id} does not exist.",
             reason="no_chat",
             subject=str(chat_id),
             remedy=CHAT.remedy,
         )
-    return Chat(row["id"], row["title"], row["system_prompt"], created_at=row["created_at"])
+    return found
 
 
 async def lock(connection: Connection, chat_id: UUID) -> bool:
@@ -67,20 +67,20 @@ async def lock(connection: Connection, chat_id: UUID) -> bool:
     return await connection.fetchval(SQL["lock_chat"], chat_id) is not None
 
 
-async def list_chats(connection: Connection, *, limit: int) -> list[dict[str, Any]]:
+async def list_chats(connection: Connection, *, limit: int) -> list[Json]:
     """List the chats with the newest messages."""
-    return [dict(row) for row in await connection.fetch(SQL["list_chats"], limit)]
+    return await list_plain(connection, SQL["list_chats"], limit)
 
 
-async def list_messages(connection: Connection, chat_id: UUID) -> list[dict[str, Any]]:
+async def list_messages(connection: Connection, chat_id: UUID) -> list[Json]:
     """List the messages of a chat, oldest first."""
-    return [dict(row) for row in await connection.fetch(SQL["list_messages"], chat_id)]
+    return await list_plain(connection, SQL["list_messages"], chat_id)
 
 
-async def find_message(connection: Connection, message_id: UUID) -> dict[str, Any] | None:
+async def find_message(connection: Connection, message_id: UUID) -> Json | None:
     """Find a message, including one that was rewound."""
-    row = await connection.fetchrow(SQL["find_message"], message_id)
-    return None if row is None else dict(row)
+    found = await list_plain(connection, SQL["find_message"], message_id)
+    return found[0] if found else None
 
 
 async def rewind(connection: Connection, chat_id: UUID, message_id: UUID) -> int:

@@ -15,7 +15,7 @@ from uuid import UUID, uuid5
 
 from dialectic.core.job import Job
 from dialectic.db.pool import Connection
-from dialectic.db.queries import load_queries
+from dialectic.db.queries import build_row, find_row, load_queries
 
 SQL = load_queries("compressions")
 
@@ -73,10 +73,7 @@ async def load_vectors(
 ) -> dict[str, StoredVectors]:
     """Load the stored vectors of texts, by the hashes of the texts."""
     rows = await connection.fetch(SQL["find_vectors"], list(hashes), embedder)
-    return {
-        row["content_hash"]: StoredVectors(row["pieces"], row["vectors"], row["tokens"])
-        for row in rows
-    }
+    return {row["content_hash"]: build_row(StoredVectors, row) for row in rows}
 
 
 async def list_known_vectors(
@@ -115,10 +112,8 @@ async def find_compression(
     connection: Connection, tenant_id: UUID, key: CompressionKey
 ) -> Compressed | None:
     """Find a compressed text; None if it does not exist."""
-    row = await connection.fetchrow(SQL["find_compression"], key.derive_id(tenant_id))
-    if row is None:
-        return None
-    return Compressed(row["content"], row["tokens_before"], row["tokens_after"])
+    row_id = key.derive_id(tenant_id)
+    return await find_row(connection, Compressed, SQL["find_compression"], row_id)
 
 
 async def list_known_compressions(

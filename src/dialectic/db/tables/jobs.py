@@ -10,23 +10,21 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, TypeAlias
+from typing import Any
 from uuid import UUID
 
 from pydantic import BaseModel
 
 from dialectic.core.job import Job, JobKey, JobStatus
+from dialectic.core.strict_json import Json
 from dialectic.db.pool import Connection, Database
-from dialectic.db.queries import load_queries
+from dialectic.db.queries import build_row, find_row, list_plain, load_queries
 from dialectic.errors import DialecticError, LeaseLost
 
 logger = logging.getLogger(__name__)
 
 SQL = load_queries("jobs")
 SWEEP_LIMIT = 500
-
-Raw: TypeAlias = dict[str, Any]
-"""The provider's error response, as JSON values that PostgreSQL accepts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +126,7 @@ async def claim(
         is_patient,
         patience_s=0.0,
     )
-    claimed = {(row["tenant_id"], row["id"]): Job.from_row(dict(row)) for row in rows}
+    claimed = {job.key: job for job in (build_row(Job, row) for row in rows)}
     left = [key for key in wanted if key not in claimed]
     if left and not is_patient:
         await _turn_away(db, left, terms=terms, lost_max=lost_max)
@@ -199,9 +197,7 @@ async def hold_plan(connection: Connection, job: Job) -> None:
     await _fenced(connection, "hold_plan", job)
 
 
-async def complete(
-    connection: Connection, job: Job, *, results: dict[str, Any], finished_units: int
-) -> None:
+async def complete(connection: Connection, job: Job, *, results: Json, finished_units: int) -> None:
     """Complete a job; jobs that wait for it are woken in the same transaction."""
     await _fenced(connection, "complete", job, results, finished_units)
 
@@ -259,19 +255,24 @@ def describe_awaited(awaits: Sequence[str]) -> str:
     return f"waits for {', '.join(kinds)}"
 
 
+@dataclass(frozen=True, slots=True)
+class AttemptError:
+    """Why an attempt failed, as its job stores it."""
+
+    code: str
+    message: str
+    # The provider's response, as JSON values that PostgreSQL accepts.
+    raw: Json | None = None
+    remedy: Json | None = None
+
+
 async def retry(
-    connection: Connection,
-    job: Job,
-    *,
-    code: str,
-    message: str,
-    delay_s: float,
-    counts: bool,
-    raw: Raw | None = None,
+    connection: Connection, job: Job, error: AttemptError, *, delay_s: float, counts: bool
 ) -> None:
     """Schedule a retry; one that the provider requested (`counts` False) uses up no retry."""
     delay = timedelta(seconds=delay_s)
-    await _fenced(connection, "retry", job, code, message, delay, int(counts), raw)
+    arguments = (error.code, error.message, delay, int(counts), error.raw)
+    await _fenced(connection, "retry", job, *arguments)
 
 
 async def postpone(
@@ -283,31 +284,17 @@ async def postpone(
 
 
 async def fail(
-    connection: Connection,
-    job: Job,
-    *,
-    code: str,
-    message: str,
-    retries_used_up: bool = False,
-    raw: Raw | None = None,
-    remedy: Raw | None = None,
+    connection: Connection, job: Job, error: AttemptError, *, retries_used_up: bool = False
 ) -> None:
     """Fail a job; its parent and its waiters are updated in the same transaction."""
     status = JobStatus.RETRY_LOOP_FAILED if retries_used_up else JobStatus.FAILED
-    await _fenced(connection, "fail", job, code, message, status, raw, remedy)
+    arguments = (error.code, error.message, status, error.raw, error.remedy)
+    await _fenced(connection, "fail", job, *arguments)
 
 
-async def pause(
-    connection: Connection,
-    job: Job,
-    *,
-    code: str,
-    message: str,
-    raw: Raw | None = None,
-    remedy: Raw | None = None,
-) -> None:
+async def pause(connection: Connection, job: Job, error: AttemptError) -> None:
     """Pause a job until a user acts, with the reason and the remedy."""
-    await _fenced(connection, "pause", job, code, message, raw, remedy)
+    await _fenced(connection, "pause", job, error.code, error.message, error.raw, error.remedy)
 
 
 async def release(connection: Connection, job: Job) -> None:
@@ -365,9 +352,9 @@ async def cancel_job(connection: Connection, session_id: UUID, job_id: UUID) -> 
     return await connection.fetchval(SQL["cancel_job"], session_id, job_id) is not None
 
 
-async def list_of_session(connection: Connection, session_id: UUID) -> list[dict[str, Any]]:
+async def list_of_session(connection: Connection, session_id: UUID) -> list[Json]:
     """List a session's jobs, for display."""
-    return [dict(row) for row in await connection.fetch(SQL["list_of_session"], session_id)]
+    return await list_plain(connection, SQL["list_of_session"], session_id)
 
 
 async def list_children(
@@ -378,10 +365,26 @@ async def list_children(
     return {(row["step_number"], row["rank"]): JobStatus(row["status"]) for row in rows}
 
 
-async def find_job(connection: Connection, job_id: UUID) -> dict[str, Any] | None:
+@dataclass(frozen=True, slots=True)
+class StoredJob:
+    """A job's current row."""
+
+    id: UUID
+    session_id: UUID
+    stage_slug: str
+    iteration_number: int
+    parent_job_id: UUID | None
+    step_number: int
+    payload: Json
+    status: JobStatus
+    status_reason: str | None
+    max_retries: int
+    results: Json | None
+
+
+async def find_job(connection: Connection, job_id: UUID) -> StoredJob | None:
     """Find a job's current row."""
-    row = await connection.fetchrow(SQL["load_job"], job_id)
-    return dict(row) if row is not None else None
+    return await find_row(connection, StoredJob, SQL["load_job"], job_id)
 
 
 async def rerun_failed(connection: Connection, session_id: UUID, iteration: int) -> list[str]:

@@ -6,20 +6,19 @@ encodes the key for clients. Functions take the connection of a tenant's transac
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import TypeAlias
 from uuid import UUID
 
-import asyncpg
-
+from dialectic.core.session_state import show_status
+from dialectic.core.strict_json import Json
 from dialectic.db.pool import Connection
-from dialectic.db.queries import load_queries
+from dialectic.db.queries import list_plain, load_queries
 from dialectic.errors import NotFound
 
 SQL = load_queries("lists")
-Rows: TypeAlias = list[dict[str, Any]]
+Rows: TypeAlias = list[Json]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,43 +36,44 @@ class PageQuery:
 
 async def list_projects(connection: Connection, page: PageQuery) -> Rows:
     """List projects, newest first."""
-    return _plain(await connection.fetch(SQL["list_projects"], *page.arguments))
+    return await list_plain(connection, SQL["list_projects"], *page.arguments)
 
 
 async def list_sessions(connection: Connection, page: PageQuery, project_id: UUID | None) -> Rows:
     """List the sessions of one project or of all, newest first."""
-    return _plain(await connection.fetch(SQL["list_sessions"], *page.arguments, project_id))
+    rows = await connection.fetch(SQL["list_sessions"], *page.arguments, project_id)
+    return [show_status(row) for row in rows]
 
 
 async def list_contributions(
     connection: Connection, page: PageQuery, session_id: UUID, stage: str | None
 ) -> Rows:
     """List the latest versions of a session's contributions, of one stage or all, oldest first."""
-    rows = await connection.fetch(SQL["list_contributions"], *page.arguments, session_id, stage)
-    return _plain(rows)
+    found = (*page.arguments, session_id, stage)
+    return await list_plain(connection, SQL["list_contributions"], *found)
 
 
 async def list_versions(connection: Connection, first_id: UUID) -> Rows:
     """List the versions of a document, by the id of its first version."""
-    return _plain(await connection.fetch(SQL["list_versions"], first_id))
+    return await list_plain(connection, SQL["list_versions"], first_id)
 
 
 async def list_jobs(connection: Connection, page: PageQuery, session_id: UUID) -> Rows:
     """List a session's jobs, oldest first."""
-    return _plain(await connection.fetch(SQL["list_jobs"], *page.arguments, session_id))
+    return await list_plain(connection, SQL["list_jobs"], *page.arguments, session_id)
 
 
 async def list_documents(connection: Connection, page: PageQuery, session_id: UUID) -> Rows:
     """List a session's documents that are not contributions, oldest first."""
-    return _plain(await connection.fetch(SQL["list_documents"], *page.arguments, session_id))
+    return await list_plain(connection, SQL["list_documents"], *page.arguments, session_id)
 
 
 async def list_resources(connection: Connection, page: PageQuery, project_id: UUID) -> Rows:
     """List a project's resources, oldest first."""
-    return _plain(await connection.fetch(SQL["list_resources"], *page.arguments, project_id))
+    return await list_plain(connection, SQL["list_resources"], *page.arguments, project_id)
 
 
-async def load_document(connection: Connection, document_id: UUID) -> dict[str, Any]:
+async def load_document(connection: Connection, document_id: UUID) -> Json:
     """Load a document or a resource with its text."""
     row = await connection.fetchrow(SQL["load_document"], document_id)
     if row is None:
@@ -83,15 +83,11 @@ async def load_document(connection: Connection, document_id: UUID) -> dict[str, 
 
 async def list_chats(connection: Connection, page: PageQuery) -> Rows:
     """List chats, newest first."""
-    return _plain(await connection.fetch(SQL["list_chats"], *page.arguments))
+    return await list_plain(connection, SQL["list_chats"], *page.arguments)
 
 
 async def list_transactions(
     connection: Connection, wallet_id: UUID, *, before: int | None, limit: int
 ) -> Rows:
     """List a wallet's transactions before a given one, newest first."""
-    return _plain(await connection.fetch(SQL["list_transactions"], before, limit, wallet_id))
-
-
-def _plain(rows: Sequence[asyncpg.Record]) -> Rows:
-    return [dict(row) for row in rows]
+    return await list_plain(connection, SQL["list_transactions"], before, limit, wallet_id)

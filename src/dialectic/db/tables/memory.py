@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from dialectic.db.pool import Connection
-from dialectic.db.queries import load_queries
+from dialectic.db.queries import list_rows, load_queries
 
 SQL = load_queries("memory")
 
@@ -172,7 +172,9 @@ async def match_chunks(
     index_from: int = INDEX_FROM_PIECES,
 ) -> list[Match]:
     """Find the pieces in a scope that match a question, best first."""
-    rows = await connection.fetch(
+    return await list_rows(
+        connection,
+        Match,
         SQL["match_chunks"],
         scope.project_id,
         scope.session_id,
@@ -184,23 +186,6 @@ async def match_chunks(
         question.limit,
         index_from,
     )
-    return [
-        Match(
-            id=row["id"],
-            source_id=row["source_id"],
-            position=row["position"],
-            start=row["start_offset"],
-            end=row["end_offset"],
-            heading_path=tuple(row["heading_path"]),
-            text=row["content"],
-            tokens=row["token_count"],
-            vector=tuple(row["embedding"]),
-            score=row["score"],
-            likeness=row["likeness"],
-            word_score=row["word_score"],
-        )
-        for row in rows
-    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +200,4 @@ class Document:
 
 async def list_searchable(connection: Connection, project_id: UUID) -> list[Document]:
     """List the documents of a project that users can search."""
-    return [
-        Document(row["id"], row["session_id"], row["content"], row["storage_path"])
-        for row in await connection.fetch(SQL["list_searchable"], project_id)
-    ]
+    return await list_rows(connection, Document, SQL["list_searchable"], project_id)

@@ -10,19 +10,18 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 from uuid import UUID, uuid4, uuid5
 
 import asyncpg
 from pydantic_core import to_jsonable_python
 
-from dialectic.core.job import Job
-from dialectic.core.models.messages import FinishReason, UsageSource
+from dialectic.contract.events import SessionEvent
 from dialectic.core.models.model import ModelCard
 from dialectic.core.process.definition import Process, build_expected_output, build_input_rules
 from dialectic.core.slug import disambiguate
 from dialectic.db.pool import Connection, Database
-from dialectic.db.queries import load_queries
+from dialectic.db.queries import get_row, load_queries
+from dialectic.db.tables.files import MARKDOWN, File
 from dialectic.errors import NotFound, Remedy, RemedyAction, UsageError
 
 
@@ -65,7 +64,6 @@ async def get_id(connection: Connection, noun: Noun, text: str) -> UUID:
 
 
 SQL = load_queries("records")
-MARKDOWN = "text/markdown"
 SESSION = Noun("session", SQL["find_session_ids"], Remedy(RemedyAction.LIST_SESSIONS))
 
 
@@ -80,37 +78,7 @@ class Account:
 
 async def open_account(db: Database, user_name: str) -> Account:
     """Load a user's account; the first call creates it."""
-    row = (await db.fetch(SQL["open_account"], user_name))[0]
-    return Account(row["tenant_id"], row["user_id"], row["wallet_id"])
-
-
-@dataclass(frozen=True, slots=True)
-class File:
-    """A new file: its bytes are committed with the rows that refer to it."""
-
-    path: str
-    data: bytes
-    mime_type: str
-
-    @property
-    def sha256(self) -> str:
-        return hashlib.sha256(self.data).hexdigest()
-
-
-async def insert_files(
-    connection: Connection, tenant_id: UUID, project_id: UUID, files: Sequence[File]
-) -> None:
-    """Insert new files; the rows hold the bytes until they are in storage."""
-    await connection.execute(SQL["insert_files"], tenant_id, project_id, *_bind_files(files))
-
-
-def _bind_files(files: Sequence[File]) -> tuple[list[str], list[str], list[str], list[bytes]]:
-    return (
-        [file.path for file in files],
-        [file.mime_type for file in files],
-        [file.sha256 for file in files],
-        [file.data for file in files],
-    )
+    return await get_row(db, Account, SQL["open_account"], user_name)
 
 
 async def pin_process(connection: Connection, tenant_id: UUID, process: Process) -> UUID:
@@ -255,6 +223,16 @@ async def get_session_id(connection: Connection, text: str) -> UUID:
     return await get_id(connection, SESSION, text)
 
 
+async def load_project(connection: Connection, project_id: UUID) -> asyncpg.Record:
+    """Load a project, with its prompt and its domain."""
+    row = await connection.fetchrow(SQL["load_project"], project_id)
+    if row is None:
+        raise NotFound(
+            f"Project {project_id} does not exist.", reason="no_project", subject=str(project_id)
+        )
+    return row
+
+
 async def load_session(connection: Connection, session_id: UUID) -> asyncpg.Record:
     """Load a session with its project, process and models."""
     row = await connection.fetchrow(SQL["load_session"], session_id)
@@ -263,75 +241,6 @@ async def load_session(connection: Connection, session_id: UUID) -> asyncpg.Reco
             f"Session {session_id} does not exist.", reason="no_session", subject=str(session_id)
         )
     return row
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewContribution:
-    """A document that a job wrote. The fields are columns; `build_record` adds the job's."""
-
-    id: UUID
-    model_id: UUID
-    model_name: str
-    model_index: int
-    contribution_type: str
-    rank: int
-    origin: int
-    source_group: UUID | None
-    target_contribution_id: UUID | None
-    source_contribution_ids: tuple[UUID, ...]
-    # The first version; its own id if this is the first.
-    root_contribution_id: UUID
-    # The first version, if this is a later one: readers refer to the document by that id.
-    original_model_contribution_id: UUID | None
-    edit_version: int
-    is_incomplete: bool
-    is_intermediate: bool
-    flags: tuple[str, ...]
-    content: str
-    storage_path: str
-    raw_response_storage_path: str
-    size_bytes: int
-    prompt_template_name: str
-    tokens_used_input: int
-    tokens_used_output: int
-    usage_source: UsageSource
-    finish_reason: FinishReason
-    raw_finish_reason: str | None
-    provider_request_id: str | None
-    processing_time_ms: int
-    # The parts of its last turn's prompt.
-    manifest: dict[str, Any] | None = None
-
-
-async def insert_contribution(
-    connection: Connection, job: Job, project_id: UUID, new: NewContribution, files: Sequence[File]
-) -> None:
-    """Insert a job's document with all its files, and announce it to followers of the session."""
-    if new.original_model_contribution_id is not None:
-        await supersede(connection, new.original_model_contribution_id)
-    record = build_record(job, new)
-    await connection.execute(
-        SQL["insert_contribution"], job.tenant_id, project_id, record, *_bind_files(files)
-    )
-
-
-def build_record(job: Job, new: Any) -> dict[str, Any]:
-    """Build the JSON of a row that a job writes: the columns of `new` and those of the job."""
-    columns: dict[str, Any] = to_jsonable_python(new)
-    return {
-        **columns,
-        "tenant_id": str(job.tenant_id),
-        "session_id": str(job.session_id),
-        "job_id": str(job.id),
-        "stage": job.stage_slug,
-        "iteration_number": job.iteration_number,
-    }
-
-
-async def supersede(connection: Connection, first_id: UUID) -> int:
-    """Mark the latest version as superseded; return how many derived documents became stale."""
-    await connection.execute(SQL["supersede"], first_id)
-    return len(await connection.fetch(SQL["mark_stale"], first_id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,11 +288,10 @@ async def put_resources(
     await connection.execute(SQL["put_resources"], tenant_id, owner.project_id, owner.user_id, rows)
 
 
-async def record_event(
-    connection: Connection, session_id: UUID, kind: str, data: dict[str, Any]
-) -> None:
+async def record_event(connection: Connection, event: SessionEvent) -> None:
     """Record one event of a session."""
-    await connection.execute(SQL["announce"], session_id, kind, data)
+    data = event.model_dump(mode="json", exclude_unset=True)
+    await connection.execute(SQL["announce"], event.session_id, event.type, data)
 
 
 async def choose_slug(connection: Connection, tenant_id: UUID, slug: str, project_id: UUID) -> str:

@@ -9,9 +9,17 @@ from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from dialectic.core.process.definition import Process
+from dialectic.core.strict_json import Json
 from dialectic.core.text import clean_text
 from dialectic.core.transfer.row_conversion import Renaming, build_new_ids, rename_rows
-from dialectic.core.transfer.rows import ChunkRow, ContributionRow, Json, ProjectRows, Row, TextRow
+from dialectic.core.transfer.rows import (
+    ChunkRow,
+    ContributionRow,
+    ProjectRows,
+    Row,
+    SessionRow,
+    TextRow,
+)
 from dialectic.db.pool import Connection
 from dialectic.db.queries import load_queries
 from dialectic.db.tables import records
@@ -140,4 +148,5 @@ def _as_columns(account: Account, row: Row, text: str = "") -> Json:
         "tenant_id": str(account.tenant_id),
         "user_id": str(account.user_id) if columns.get("is_by_user", True) else None,
         "wallet_id": str(account.wallet_id),
+        **({"phase": row.phase} if isinstance(row, SessionRow) else {}),
     }

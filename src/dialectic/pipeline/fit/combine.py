@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from uuid import UUID
 
-from dialectic.core.documents.file_locations import Combining, ContributionName
+from dialectic.core.documents.file_paths import Relation
 from dialectic.core.documents.prompts import build_block
 from dialectic.core.job import (
     COMBINED,
@@ -30,18 +30,13 @@ from dialectic.core.job import (
 )
 from dialectic.core.models.messages import Message, Request, Role
 from dialectic.core.models.model import ModelCard
-from dialectic.core.slug import short_id, slugify_name
+from dialectic.core.slug import short_id
 from dialectic.db.pool import Connection
 from dialectic.db.tables import jobs
 from dialectic.engine import Engine
-from dialectic.pipeline.assemble import (
-    Part,
-    compose_prompt,
-    compute_input_max,
-    compute_output_cap,
-)
-from dialectic.pipeline.fit.shortener import Cost, Needed, Replacement, Turn
-from dialectic.pipeline.gather import Item, Material, Words, label_all
+from dialectic.pipeline.assemble import compose_prompt, compute_input_max, compute_output_cap
+from dialectic.pipeline.fit.turn import Needed, Replacement, Turn
+from dialectic.pipeline.gather import Item, Material, Words, build_name, label_all, resume_words
 from dialectic.pipeline.load import JobContext, Text, read_texts, read_versions
 from dialectic.processes.loader import load_words
 from dialectic.tokens.counting import count_request_tokens
@@ -63,43 +58,39 @@ SYSTEM = load_words("merge_system")
 WORDS_PER_TOKEN = 0.65
 
 
-@dataclass(frozen=True, slots=True)
-class Combiner:
-    """Replaces the inputs of a turn by the result of a combine job."""
+async def combine_inputs(
+    turn: Turn, reader: ExecutePayload, room_tokens: int
+) -> Replacement | Needed | None:
+    """Find the combined inputs of a turn, or the job to wait for; None if there is too little room.
 
-    turn: Turn
-    reader: ExecutePayload
+    The turn pays nothing: each merge job reserves its own money.
+    """
+    context, job = turn.context, turn.job
+    cap = compute_output_cap(context.max_output_tokens, turn.card)
+    if measure_merge(turn.card, cap) < ROOM_TOKENS_MIN:
+        return None
+    versions = [
+        Input(contribution_id=context.texts[given.contribution_id].version_id, rule=given.rule)
+        for given in reader.inputs
+    ]
+    needed = build_combine(job.session_id, job.stage_slug, reader, versions, room_tokens)
+    texts = await _find_combined(turn, needed)
+    if texts is None:
+        return needed
+    note = f"combined: {len(turn.material.words.inputs)} documents as {len(texts)}"
+    return Replacement(tuple(label_combined(texts)), notes=(note,))
 
-    async def estimate(self, parts: Sequence[Part], tokens: int) -> Cost | None:  # noqa: ARG002
-        return None  # each merge job reserves its own money
 
-    async def apply(self, parts: Sequence[Part], budget_tokens: int) -> Replacement | Needed | None:
-        """Find the combined inputs, or the job to wait for; None if there is too little room."""
-        context, job = self.turn.scene, self.turn.job
-        cap = compute_output_cap(context.max_output_tokens, self.turn.card)
-        if measure_merge(self.turn.card, cap) < ROOM_TOKENS_MIN:
+async def _find_combined(turn: Turn, needed: Needed) -> list[Text] | None:
+    async def work(connection: Connection) -> list[Text] | None:
+        row = await jobs.find_job(connection, needed.id)
+        if row is None or row.status is not JobStatus.COMPLETED or row.results is None:
             return None
-        versions = [
-            Input(contribution_id=context.texts[given.contribution_id].version_id, rule=given.rule)
-            for given in self.reader.inputs
-        ]
-        needed = build_combine(job.session_id, job.stage_slug, self.reader, versions, budget_tokens)
-        texts = await self._find_combined(needed)
-        if texts is None:
-            return needed
-        note = f"combined: {len(parts)} documents as {len(texts)}"
-        return Replacement(tuple(label_combined(texts)), notes=(note,))
+        ids = [UUID(made) for made in row.results["documents"]]
+        texts = (await read_texts(connection, turn.context, ids)).texts
+        return [texts[made] for made in ids]
 
-    async def _find_combined(self, needed: Needed) -> list[Text] | None:
-        async def work(connection: Connection) -> list[Text] | None:
-            row = await jobs.find_job(connection, needed.id)
-            if row is None or row["status"] != JobStatus.COMPLETED:
-                return None
-            ids = [UUID(made) for made in row["results"]["documents"]]
-            texts = (await read_texts(connection, self.turn.scene, ids)).texts
-            return [texts[made] for made in ids]
-
-        return await self.turn.transact(work)
+    return await turn.transact(work)
 
 
 # -- a combine job --------------------------------------------------------------------------------
@@ -305,24 +296,14 @@ def gather_merge(context: JobContext, job: Job, payload: MergePayload) -> Materi
         payload=payload,
         owner=context.owner,
         folder=context.build_folder(stage),
-        name=ContributionName(
-            model=slugify_name(payload.model_name, fallback="model"),
-            n=payload.ordinal,
-            contribution_type=payload.output_type,
-            relation=Combining(short_id(payload.combine_id)),
-        ),
+        name=build_name(payload, Relation("combining", (short_id(payload.combine_id),))),
         system=SYSTEM,
         words=_gather_words(context, payload),
-        output_type=payload.output_type,
         is_intermediate=True,
-        is_lead=False,
         is_first_session=context.is_first,
         rank=payload.ordinal,
         origin=payload.model_index,
         source_group=payload.source_group,
-        target_contribution_id=None,
-        flags=(),
-        expected=(),
         max_output_tokens=context.max_output_tokens,
         chunks=context.chunks,
     )
@@ -330,9 +311,7 @@ def gather_merge(context: JobContext, job: Job, payload: MergePayload) -> Materi
 
 def _gather_words(context: JobContext, payload: MergePayload) -> Words:
     if context.chunks:
-        opening = context.chunks[0].opening
-        assert opening is not None, "the first turn keeps its prompt"
-        return Words.from_opening(opening, context.process, TEMPLATE)
+        return resume_words(context, TEMPLATE)
     items = []
     for given in payload.inputs:
         text = context.texts[given.contribution_id]

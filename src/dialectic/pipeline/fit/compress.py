@@ -21,9 +21,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
-from dialectic.core.documents.manifest import Entry, Manifest
+from dialectic.core.documents.prompts import Entry, Manifest
 from dialectic.core.models.messages import Request
 from dialectic.core.models.model import ModelCard
 from dialectic.errors import ContextWindowError
@@ -39,7 +39,6 @@ from dialectic.pipeline.assemble import (
     list_parts,
     render_part,
 )
-from dialectic.pipeline.fit.shortener import Replacement, TextShortener
 from dialectic.pipeline.gather import Material
 from dialectic.tokens.counting import (
     ASIDE_CHARS,
@@ -64,6 +63,31 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
+class Shortened:
+    """A shorter text that replaces a part, and its manifest entry."""
+
+    text: str
+    entry: Entry
+
+
+class Shortener(Protocol):
+    """A way to shorten single texts, and to score their relevance."""
+
+    async def judge(self, parts: Sequence[Part], before_tokens: int, tokens: int) -> None:
+        """Raise `FundsError` if shortening and the call exceed the spending limit."""
+
+    async def weigh(self, parts: Sequence[Part]) -> Mapping[PartKey, float]:
+        """Score the relevance of each text to the task, from 0 to 1."""
+
+    async def shorten(self, part: Part, budget_tokens: int) -> Shortened:
+        """Replace a text by a shorter one within the budget, in tokens of its reader."""
+
+    @property
+    def spent_credits(self) -> int:
+        """What was spent so far on shortening and on scoring."""
+
+
+@dataclass(frozen=True, slots=True)
 class Goal:
     """The target length of a prompt, and the share that each text keeps at least."""
 
@@ -81,7 +105,7 @@ class Fitted:
 
 
 async def compress(
-    material: Material, card: ModelCard, shortener: TextShortener, *, tokens_max: int | None = None
+    material: Material, card: ModelCard, shortener: Shortener, *, tokens_max: int | None = None
 ) -> Fitted:
     """Build one request that fits the model, or raise `ContextWindowError`.
 
@@ -94,7 +118,7 @@ async def compress(
     await shortener.judge(expect_victims(draft, goal), draft.tokens, goal.tokens)
     values = await weigh(draft, shortener)
     # The whole may have slightly more tokens than its parts: then shorten a little more.
-    shorter: dict[PartKey, Replacement] = {}
+    shorter: dict[PartKey, Shortened] = {}
     tokens = draft.tokens
     for share in (share for share in SHARES if share <= goal.share):
         shorter, tokens = await squeeze(draft, replace(goal, share=share), values, shortener)
@@ -250,7 +274,7 @@ def expect_victims(draft: Draft, goal: Goal) -> list[Part]:
 # -- the loop --------------------------------------------------------------------------------------
 
 
-async def weigh(draft: Draft, shortener: TextShortener) -> dict[PartKey, float]:
+async def weigh(draft: Draft, shortener: Shortener) -> dict[PartKey, float]:
     """Score each candidate; skip the scoring if only one order is possible."""
     if len(draft.candidates) < 2:
         return {}
@@ -263,17 +287,17 @@ async def weigh(draft: Draft, shortener: TextShortener) -> dict[PartKey, float]:
 
 
 async def squeeze(
-    draft: Draft, goal: Goal, values: Mapping[PartKey, float], shortener: TextShortener
-) -> tuple[dict[PartKey, Replacement], int]:
+    draft: Draft, goal: Goal, values: Mapping[PartKey, float], shortener: Shortener
+) -> tuple[dict[PartKey, Shortened], int]:
     """Shorten one text after the other until the prompt fits; return its new length."""
     count, said = get_counter(draft.card.tokenizer), draft.material.said
-    shorter: dict[PartKey, Replacement] = {}
+    shorter: dict[PartKey, Shortened] = {}
     total = draft.tokens
     for candidate in order_candidates(draft.candidates, values):
         part = candidate.part
         budget = decide_budget(candidate, total - goal.tokens + SLACK_TOKENS, goal.share)
-        made = await shortener.apply([part], budget)
-        placed = sum(map(count, render_part(part, said, made.items[0].text)))
+        made = await shortener.shorten(part, budget)
+        placed = sum(map(count, render_part(part, said, made.text)))
         if placed >= candidate.placed_tokens:
             continue
         shorter[part.key] = made
@@ -292,7 +316,7 @@ async def squeeze(
 def _finish(
     draft: Draft,
     values: Mapping[PartKey, float],
-    shorter: Mapping[PartKey, Replacement],
+    shorter: Mapping[PartKey, Shortened],
     tokens: int,
     spent_credits: int,
 ) -> Fitted:
@@ -318,9 +342,9 @@ def _finish(
     return Fitted(request, manifest, tokens)
 
 
-def _enter(candidate: Candidate, value: float | None, made: Replacement | None) -> Entry:
+def _enter(candidate: Candidate, value: float | None, made: Shortened | None) -> Entry:
     if made is not None:
-        return replace(made.entries[0], value=value)
+        return replace(made.entry, value=value)
     part = candidate.part
     return Entry(
         kind=part.kind,
@@ -351,8 +375,8 @@ def _give_up(draft: Draft) -> ContextWindowError:
     )
 
 
-def _texts(shorter: Mapping[PartKey, Replacement]) -> dict[PartKey, str]:
-    return {key: made.items[0].text for key, made in shorter.items()}
+def _texts(shorter: Mapping[PartKey, Shortened]) -> dict[PartKey, str]:
+    return {key: made.text for key, made in shorter.items()}
 
 
 async def _aside(material: Material, work: Callable[[], T]) -> T:

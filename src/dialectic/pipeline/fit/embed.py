@@ -13,23 +13,22 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from dialectic.core.models.messages import Actual, Counted, judge_usage
 from dialectic.core.models.model import ModelCard
-from dialectic.core.models.usage import Actual, Counted, judge_usage
 from dialectic.core.money.price import Rates
 from dialectic.db.pool import Connection
 from dialectic.db.tables import compressions, memory
 from dialectic.db.tables.compressions import Paid, StoredVectors, VectorsKey, hash_text
 from dialectic.ledger import holds
 from dialectic.ledger.holds import Purpose
-from dialectic.limits.admission import Outcome, Report
-from dialectic.pipeline.call import attempt
-from dialectic.pipeline.fit.shortener import Turn, claim_or_find, save_paid
+from dialectic.pipeline.call import call_embedder
+from dialectic.pipeline.fit.turn import Turn, claim_or_find, save_paid
 from dialectic.pipeline.reserve import build_hold
-from dialectic.retrieval.base import Embedded, Embedder, Piece
-from dialectic.retrieval.pieces import CUT_VERSION, build_reading, cut, cut_evenly
+from dialectic.retrieval.embedders import Embedded, Embedder
+from dialectic.retrieval.pieces import CUT_VERSION, Piece, build_reading, cut, cut_evenly
 
 if TYPE_CHECKING:
-    from dialectic.retrieval.base import Matrix
+    from dialectic.retrieval.embedders import Matrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +132,7 @@ class Library:
         await turn.transact(lambda c: compressions.save_vectors(c, turn.job, key, free, Paid()))
         return Vectors(pieces, rows)
 
-    async def _find_indexed(self, readings: Sequence[str]) -> dict[str, Any]:
+    async def _find_indexed(self, readings: Sequence[str]) -> dict[str, list[float]]:
         """Find the vectors that the search index already has."""
         by_hash = {hash_text(each): each for each in readings}
         name, dimensions = self.embedder.name, self.embedder.dimensions
@@ -149,24 +148,23 @@ class Library:
         turn, embedder = self.turn, self.embedder
         job = turn.job
         counted = await asyncio.to_thread(lambda: sum(map(embedder.count, readings)))
-        hold_key = turn.derive_hold_key(f"embed:{key.content_hash[:32]}")
-        new = build_hold(hold_key, job, card, turn.wallet_id, counted, 0, purpose=Purpose.EMBEDDING)
+        payment = turn.build_payment(Purpose.EMBEDDING, f"embed:{key.content_hash[:32]}")
+        new = build_hold(payment, job, card, counted, 0)
 
         async def reserve(connection: Connection) -> None:
             if job.attempt > 1:
                 await holds.give_up_earlier(connection, job.id, job.attempt)
             await holds.reserve(connection, new)
 
-        _, got, _ = await attempt(
+        got = await call_embedder(
             turn.engine,
             job,
-            card,
+            embedder,
+            readings,
+            counted_tokens=counted,
             hold=lambda: turn.transact(reserve),
-            ask=lambda _: embedder.embed(readings),
-            count=lambda: counted,
-            tell=lambda got: Report(Outcome.ANSWERED, got.tokens),
         )
-        return got, hold_key, judge_usage((got.tokens, 0), Counted(counted, 0, 0))
+        return got, payment.key, judge_usage((got.tokens, 0), Counted(counted, 0, 0))
 
 
 # -- storage format -------------------------------------------------------------------------------

@@ -8,7 +8,7 @@
       abstract    let a model summarise it, if the process says so; fall back to an extract
     refuse      raise `ContextWindowError` before anything costs money
 
-`shortener` has the protocol that all four methods implement, and their shared code.
+`turn` has what they share.
 """
 
 from __future__ import annotations
@@ -19,24 +19,17 @@ from dataclasses import replace
 from dialectic.core.job import ExecutePayload
 from dialectic.core.models.model import ModelCard
 from dialectic.core.process.definition import Compressor, Overflow
-from dialectic.pipeline.assemble import (
-    Kind,
-    build_request,
-    compose_prompt,
-    compute_input_max,
-    compute_output_cap,
-    list_parts,
-)
+from dialectic.pipeline.assemble import build_request, compose_prompt, compute_input_max
 from dialectic.pipeline.fit.combine import (
     ROOM_TOKENS_MIN,
-    Combiner,
+    combine_inputs,
     count_prompt,
     measure_items,
 )
 from dialectic.pipeline.fit.embed import Library
-from dialectic.pipeline.fit.retrieve import Retriever
+from dialectic.pipeline.fit.retrieve import retrieve_inputs
 from dialectic.pipeline.fit.shorten import Abstractor, Extractor
-from dialectic.pipeline.fit.shortener import Needed, Shortener, Turn, build_purpose, judge
+from dialectic.pipeline.fit.turn import Needed, Replacement, Turn, build_purpose
 from dialectic.pipeline.gather import Material
 from dialectic.tokens.counting import count_request_tokens
 
@@ -45,27 +38,6 @@ async def make_room(turn: Turn) -> Turn | Needed:
     """Combine or search the inputs of a turn, as its step says; `compress` does the rest.
 
     Returns the combine job that the turn must wait for, if any.
-    """
-    shortener = choose_overflow(turn)
-    if shortener is None:
-        return turn
-    room_tokens = await asyncio.to_thread(measure_room, turn.material, turn.card)
-    if room_tokens is None or room_tokens < ROOM_TOKENS_MIN:
-        return turn
-    inputs = [part for part in list_parts(turn.material) if part.kind is Kind.INPUT]
-    if (cost := await shortener.estimate(inputs, room_tokens)) is not None:
-        sizes = await asyncio.to_thread(measure_items, turn.material.words.inputs, turn.card)
-        cap = compute_output_cap(turn.material.max_output_tokens, turn.card)
-        counted = compute_input_max(turn.card, cap)
-        await judge(turn, cost, before_tokens=sum(sizes), counted_tokens=counted)
-    made = await shortener.apply(inputs, room_tokens)
-    if made is None or isinstance(made, Needed):
-        return made or turn
-    return replace(turn, material=made.put_into(turn.material))
-
-
-def choose_overflow(turn: Turn) -> Shortener | None:
-    """Choose what shortens all inputs of a turn together; None to compress them one by one.
 
     Only a step can choose a method. It does not apply to a single input, nor to the later turns of
     a document, which reuse the prompt of the first one.
@@ -73,15 +45,18 @@ def choose_overflow(turn: Turn) -> Shortener | None:
     payload, material = turn.material.payload, turn.material
     is_begun, is_single = bool(material.chunks), len(material.words.inputs) < 2
     if not isinstance(payload, ExecutePayload) or is_begun or is_single:
-        return None
-    stage = turn.scene.process.load_stage(turn.job.stage_slug)
-    match stage.load_step(payload.step_name).overflow:
-        case Overflow.COMPRESS:
-            return None
-        case Overflow.COMBINE:
-            return Combiner(turn, payload)
-        case Overflow.RETRIEVE:
-            return Retriever(turn)
+        return turn
+    stage = turn.context.process.load_stage(turn.job.stage_slug)
+    overflow = stage.load_step(payload.step_name).overflow
+    if overflow is Overflow.COMPRESS:
+        return turn
+    room_tokens = await asyncio.to_thread(measure_room, material, turn.card)
+    if room_tokens is None or room_tokens < ROOM_TOKENS_MIN:
+        return turn
+    if overflow is Overflow.RETRIEVE:
+        return (await retrieve_inputs(turn, room_tokens)).put_into(turn)
+    made = await combine_inputs(turn, payload, room_tokens)
+    return made.put_into(turn) if isinstance(made, Replacement) else made or turn
 
 
 def choose_compressor(turn: Turn) -> Extractor:
@@ -90,7 +65,7 @@ def choose_compressor(turn: Turn) -> Extractor:
     if turn.material.compressor is Compressor.EXTRACT:
         return Extractor(turn, library, purpose)
     # The lead model writes the abstracts for all models, so that they are paid for once.
-    lead = turn.scene.models[turn.scene.lead_model_index - 1]
+    lead = turn.context.models[turn.context.lead_model_index - 1]
     return Abstractor(turn, library, purpose, writer=turn.engine.catalog.load_card(lead))
 
 

@@ -13,15 +13,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from dialectic.core.documents.manifest import Entry
+from dialectic.core.documents.prompts import Entry
 from dialectic.core.models.model import ModelCard
 from dialectic.db.tables.memory import Match, Scope
-from dialectic.pipeline.assemble import Kind, Part
+from dialectic.pipeline.assemble import Kind, compute_input_max, compute_output_cap
 from dialectic.pipeline.fit.combine import measure_items
 from dialectic.pipeline.fit.embed import Library
-from dialectic.pipeline.fit.shortener import Cost, Replacement, Turn, build_purpose
+from dialectic.pipeline.fit.turn import Replacement, Turn, build_purpose, judge
 from dialectic.pipeline.gather import Item
-from dialectic.retrieval.base import Embedded
+from dialectic.pipeline.reserve import Cost
+from dialectic.retrieval.embedders import Embedded
 from dialectic.retrieval.index import Source, index, prepare, store
 from dialectic.retrieval.passages import MARK
 from dialectic.retrieval.pieces import build_reading
@@ -29,7 +30,7 @@ from dialectic.retrieval.search import Query, build_queries, find, order_for_rea
 from dialectic.tokens.counting import get_counter
 
 if TYPE_CHECKING:
-    from dialectic.retrieval.base import Matrix
+    from dialectic.retrieval.embedders import Matrix
 
 # The most passages to choose; each has up to a few hundred tokens.
 PASSAGES_MAX = 500
@@ -51,96 +52,91 @@ class Searched:
     item: Item
 
 
-class Retriever:
-    """Replaces the inputs of a turn by their most relevant passages."""
+async def retrieve_inputs(turn: Turn, room_tokens: int) -> Replacement:
+    """Find the most relevant passages of all inputs of a turn that fit the room."""
+    words, card, embedder = turn.material.words, turn.card, turn.engine.embedder
+    library, inputs = Library(turn), words.inputs
+    queries = await asyncio.to_thread(build_queries, build_purpose(words), embedder)
+    await _judge(turn, library, queries)
+    versions = {text.id: text.version_id for text in turn.context.texts.values()}
+    searched = [Searched(versions[each.source_id], each) for each in inputs if each.source_id]
+    costs = await _index(turn, library, searched)
+    rows, asking_credits = await _ask(library, queries)
+    found = await find(
+        turn.engine.db,
+        turn.job.tenant_id,
+        embedder,
+        Scope(
+            project_id=turn.context.project_id,
+            source_ids=tuple(each.version_id for each in searched),
+        ),
+        queries,
+        rows,
+        limit=min(PASSAGES_MAX, max(1, room_tokens // PASSAGE_TOKENS_MIN)),
+    )
+    items = await asyncio.to_thread(
+        choose_passages, found, searched, room_tokens, lambda some: measure_items(some, card)
+    )
+    if not items:
+        # Nothing was found, as in texts without words: `compress` shortens them instead.
+        return Replacement(inputs, spent_credits=asking_credits + sum(costs.values()))
+    name = f"{RETRIEVE} {embedder.name}"
+    entries = await asyncio.to_thread(enter_passages, searched, items, costs, name, card)
+    note = f"retrieved: passages of {len(items)} of {len(inputs)} documents"
+    return Replacement(tuple(items), entries, asking_credits, (note,))
 
-    def __init__(self, turn: Turn) -> None:
-        self._turn = turn
-        self._library = Library(turn)
-        self._queries: tuple[Query, ...] = ()
 
-    async def estimate(self, parts: Sequence[Part], tokens: int) -> Cost:  # noqa: ARG002
-        texts = [part.text for part in parts]
-        questions = [query.text for query in await self._build_queries()]
-        return Cost(await self._library.estimate([*texts, *questions]))
+async def _judge(turn: Turn, library: Library, queries: Sequence[Query]) -> None:
+    """Raise, before any call, if the vectors and the call exceed the spending limit."""
+    inputs, card = turn.material.words.inputs, turn.card
+    texts = [*(each.text for each in inputs), *(query.text for query in queries)]
+    cost = await library.estimate(texts)
+    sizes = await asyncio.to_thread(measure_items, inputs, card)
+    counted = compute_input_max(card, compute_output_cap(turn.material.max_output_tokens, card))
+    await judge(turn, Cost(cost), before_tokens=sum(sizes), counted_tokens=counted)
 
-    async def apply(self, parts: Sequence[Part], budget_tokens: int) -> Replacement:
-        turn, card, embedder = self._turn, self._turn.card, self._turn.engine.embedder
-        inputs = tuple(Item(part.label, part.text, part.source_id) for part in parts)
-        versions = {text.id: text.version_id for text in turn.scene.texts.values()}
-        searched = [Searched(versions[each.source_id], each) for each in inputs if each.source_id]
-        costs = await self._index(searched)
-        queries = await self._build_queries()
-        rows, asking_credits = await self._ask(queries)
-        found = await find(
-            turn.engine.db,
-            turn.job.tenant_id,
-            embedder,
-            Scope(
-                project_id=turn.scene.project_id,
-                source_ids=tuple(each.version_id for each in searched),
-            ),
-            queries,
-            rows,
-            limit=min(PASSAGES_MAX, max(1, budget_tokens // PASSAGE_TOKENS_MIN)),
+
+async def _index(turn: Turn, library: Library, searched: Sequence[Searched]) -> dict[UUID, int]:
+    """Index the documents that are not indexed yet; return the cost of each one's vectors."""
+    import numpy as np
+
+    context, embedder = turn.context, turn.engine.embedder
+    db, tenant_id = turn.engine.db, turn.job.tenant_id
+    sources = [
+        Source(each.version_id, context.project_id, context.session_id, each.item.text)
+        for each in searched
+    ]
+    missing = await prepare(db, tenant_id, embedder, sources)
+    if embedder.card is None:
+        await index(db, tenant_id, embedder, missing)
+        return {}
+    texts = {source.id: source.text for source in sources}
+    rows: dict[str, list[float]] = {}
+    costs: dict[UUID, int] = {}
+    for entry in missing.sources:
+        vectors = await library.load(texts[entry.id])
+        costs[entry.id] = vectors.cost_credits
+        readings = await asyncio.to_thread(
+            lambda pieces: [build_reading(piece, embedder) for piece in pieces], vectors.pieces
         )
-        items = await asyncio.to_thread(
-            choose_passages, found, searched, budget_tokens, lambda some: measure_items(some, card)
-        )
-        if not items:
-            # Nothing was found, as in texts without words: `compress` shortens them instead.
-            return Replacement(inputs, spent_credits=asking_credits + sum(costs.values()))
-        name = f"{RETRIEVE} {embedder.name}"
-        entries = await asyncio.to_thread(enter_passages, searched, items, costs, name, card)
-        note = f"retrieved: passages of {len(items)} of {len(inputs)} documents"
-        return Replacement(tuple(items), entries, asking_credits, (note,))
+        rows |= dict(zip(readings, vectors.rows.tolist(), strict=True))
+    unread = [rows[reading] for reading in missing.readings.values()]
+    matrix = np.asarray(unread, dtype=np.float32).reshape(len(unread), embedder.dimensions)
+    await store(db, tenant_id, missing, Embedded(matrix, 0))
+    return costs
 
-    async def _build_queries(self) -> tuple[Query, ...]:
-        if not self._queries:
-            need = build_purpose(self._turn.material.words)
-            self._queries = await asyncio.to_thread(build_queries, need, self._turn.engine.embedder)
-        return self._queries
 
-    async def _index(self, searched: Sequence[Searched]) -> dict[UUID, int]:
-        """Index the documents that are not indexed yet; return the cost of each one's vectors."""
-        import numpy as np
+async def _ask(library: Library, queries: Sequence[Query]) -> tuple[Matrix, int]:
+    """Load one vector for each query; return them with their cost."""
+    import numpy as np
 
-        context, embedder = self._turn.scene, self._turn.engine.embedder
-        db, tenant_id = self._turn.engine.db, self._turn.job.tenant_id
-        sources = [
-            Source(each.version_id, context.project_id, context.session_id, each.item.text)
-            for each in searched
-        ]
-        missing = await prepare(db, tenant_id, embedder, sources)
-        if embedder.card is None:
-            await index(db, tenant_id, embedder, missing)
-            return {}
-        texts = {source.id: source.text for source in sources}
-        rows: dict[str, list[float]] = {}
-        costs: dict[UUID, int] = {}
-        for entry in missing.sources:
-            vectors = await self._library.load(texts[entry.id])
-            costs[entry.id] = vectors.cost_credits
-            readings = await asyncio.to_thread(
-                lambda pieces: [build_reading(piece, embedder) for piece in pieces], vectors.pieces
-            )
-            rows |= dict(zip(readings, vectors.rows.tolist(), strict=True))
-        unread = [rows[reading] for reading in missing.readings.values()]
-        matrix = np.asarray(unread, dtype=np.float32).reshape(len(unread), embedder.dimensions)
-        await store(db, tenant_id, missing, Embedded(matrix, 0))
-        return costs
-
-    async def _ask(self, queries: Sequence[Query]) -> tuple[Matrix, int]:
-        """Load one vector for each query; return them with their cost."""
-        import numpy as np
-
-        asked, spent = [], 0
-        for query in queries:
-            vectors = await self._library.load(query.text)
-            row = vectors.rows.mean(axis=0)
-            asked.append(row / max(float(np.linalg.norm(row)), 1e-9))
-            spent += vectors.cost_credits
-        return np.asarray(asked, dtype=np.float32), spent
+    asked, spent = [], 0
+    for query in queries:
+        vectors = await library.load(query.text)
+        row = vectors.rows.mean(axis=0)
+        asked.append(row / max(float(np.linalg.norm(row)), 1e-9))
+        spent += vectors.cost_credits
+    return np.asarray(asked, dtype=np.float32), spent
 
 
 # -- pure -----------------------------------------------------------------------------------------

@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from dialectic.core.documents.manifest import Entry
-from dialectic.core.documents.prompts import build_block, render_template
+from dialectic.core.documents.prompts import Entry, build_block, render_template
 from dialectic.core.models.messages import FinishReason, Message, Request, Role
 from dialectic.core.models.model import ModelCard
 from dialectic.core.money.price import Rates, decide_hold, is_play
@@ -24,17 +23,10 @@ from dialectic.errors import ContextWindowError
 from dialectic.ledger.holds import Purpose
 from dialectic.pipeline.assemble import Kind, Part, PartKey, compute_input_max, fit
 from dialectic.pipeline.call import Answer, call
+from dialectic.pipeline.fit.compress import Shortened
 from dialectic.pipeline.fit.embed import Library, score_likeness
-from dialectic.pipeline.fit.shortener import (
-    Cost,
-    Replacement,
-    Turn,
-    claim_or_find,
-    judge,
-    save_paid,
-)
-from dialectic.pipeline.gather import Item
-from dialectic.pipeline.reserve import judge_reply, release, reserve
+from dialectic.pipeline.fit.turn import Turn, claim_or_find, judge, save_paid
+from dialectic.pipeline.reserve import Cost, judge_reply, release
 from dialectic.processes.loader import load_words
 from dialectic.retrieval.extract import extract
 from dialectic.tokens.counting import (
@@ -99,9 +91,8 @@ class Extractor:
 
     # -- shorter texts ---------------------------------------------------------------------------
 
-    async def apply(self, parts: Sequence[Part], budget_tokens: int) -> Replacement:
-        """Find the shortened version of one text, or make it."""
-        (part,) = parts
+    async def shorten(self, part: Part, budget_tokens: int) -> Shortened:
+        """Find the shortened version of a text, or make it."""
         key = CompressionKey(
             content_hash=hash_text(part.text),
             purpose_hash=hash_text(self.purpose),
@@ -124,7 +115,7 @@ class Extractor:
             cost_credits=cost,
             is_reused=found is not None,
         )
-        return Replacement((Item(part.label, made.text, part.source_id),), (entry,))
+        return Shortened(made.text, entry)
 
     async def _find(self, key: CompressionKey) -> Compressed | None:
         tenant_id = self.turn.job.tenant_id
@@ -232,7 +223,7 @@ class Abstractor(Extractor):
         Raises `TextBusy` if another job is making it.
         """
         turn, count = self.turn, get_counter(self.turn.card.tokenizer)
-        engine, job = turn.engine, turn.job
+        job = turn.job
         made_elsewhere = await claim_or_find(
             turn, lambda c: compressions.claim_compression(c, job, key), lambda: self._find(key)
         )
@@ -240,22 +231,9 @@ class Abstractor(Extractor):
             return 0
         request = self._build_request(part.label, text, key.budget_tokens)
         request = await asyncio.to_thread(fit, request, self.writer, gives_way=True)
-        hold_key = turn.derive_hold_key(f"abstract:{key.derive_id(job.tenant_id)}")
-        held, answer = await call(
-            engine,
-            job,
-            self.writer,
-            request,
-            lambda: reserve(
-                engine,
-                job,
-                self.writer,
-                request,
-                wallet_id=turn.wallet_id,
-                key=hold_key,
-                purpose=Purpose.COMPRESSION,
-            ),
-        )
+        what = f"abstract:{key.derive_id(job.tenant_id)}"
+        payment = turn.build_payment(Purpose.COMPRESSION, what)
+        held, answer = await call(turn.engine, job, self.writer, request, payment)
         short = trim(answer, key.budget_tokens, count)
         made = Compressed(short, count(part.text), count(short))
 

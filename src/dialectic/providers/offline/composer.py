@@ -13,16 +13,15 @@ import functools
 import itertools
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from random import Random
-from typing import NamedTuple
 
-from dialectic.providers.offline.frames import Frames, Item, join
+from dialectic.providers.offline.evidence import Evidence, covers, end, quote
+from dialectic.providers.offline.frames import Item, join
 from dialectic.providers.offline.reading import (
     VOCABULARY,
     Brief,
     Milestone,
-    Point,
     Source,
     Wanted,
     clip,
@@ -42,28 +41,8 @@ NOTICE = (
     "> Composed by a built-in offline model from the given text alone; no language model was used."
 )
 CRITERIA = ("fit to the request", "concreteness", "feasibility", "attention to risk")
-SUBSTANCE = ("needs", "features", "parts", "plan", "measures", "proposal", "pros", "cons")
-# Statements of these kinds are about the text that holds them, not about the work.
-UNQUOTED = frozenset("questions taken refused decisions doubts claims".split())
-OBJECTS = frozenset("claims gaps falls feasibility risks verdict".split())
-HOLDS_BACK = re.compile(
-    r"(?i)\b(?:until|unless|wait|missing|unclear|lacks?|cannot|no evidence|not (?:known|proven)"
-    r"|before (?:money|anything)|belief)\b"
-)
-RULINGS_MAX = 8
 MILESTONES_MAX = 6
 DETAILED = 2  # milestones with steps of about a day each
-
-
-class Ruling(NamedTuple):
-    """One criticism, the statement it is about (if any), and the ruling on it."""
-
-    critic: str
-    objection: str
-    author: str
-    claim: str
-    remedy: str  # what the statement says in addition, if it is changed
-    effect: str = "changed"  # or "noted", "dropped", "refused"
 
 
 def compose(model: str, system: str, task: str, rng: Random) -> str:
@@ -80,7 +59,7 @@ def split_sections(document: str) -> list[str]:
     return re.split(r"(?m)^(?=## )", document)[1:]
 
 
-class Composer(Frames):
+class Composer(Evidence):
     """Writes one document; repeats a sentence or quotation only when it has used all others."""
 
     def __init__(self, voice: Mapping[str, tuple[str, ...]], brief: Brief, rng: Random) -> None:
@@ -91,14 +70,9 @@ class Composer(Frames):
         self.items = 5 if len(self.wanted) <= 4 else 4 if len(self.wanted) <= 7 else 3
         self.is_numbered = brief.task == "plan" or any("(R1" in s.note for s in self.wanted)
         self.written: set[str] = set()
-        self.used: set[str] = set()  # statements that were quoted
         self.steps: dict[str, int] = {}  # what the feedback asks for -> the step that does it
         self.detailed = 0  # milestones of the checklist that is written
-        self.goal = words_of(" ".join([*(t.said or t.name for t in brief.topics), *brief.limits]))
-        self.cares = words_of(voice["cares"][0])
         self.labels = [source.label for source in brief.sources]
-        texts = [point.text for source in brief.sources for point in source.points]
-        self.said = {*texts, *(text.partition(": ")[2] for text in texts)}
         self.slots = self.describe_task()
 
     def describe_task(self) -> dict[str, str]:
@@ -176,189 +150,6 @@ class Composer(Frames):
             kind = "plan"
         return others.get(kind, kind)
 
-    def topic_of(self, text: str) -> str:
-        """Find the topic of a statement, if it has one."""
-        words = words_of(text)
-        near = [(len((own := words_of(t.name)) & words) / max(1, len(own)), t) for t in self.topics]
-        share, topic = max(near, key=lambda pair: pair[0])
-        return str(topic) if share > 0.4 else self.brief.short
-
-    def weigh(self, words: frozenset[str]) -> float:
-        """Score a statement: relevance to the request, then the voice's interests, then chance."""
-        return len(words & self.goal) + 2 * len(words & self.cares) + 2 * self.rng.random()
-
-    # What the sources say.
-
-    def rank(self, source: Source, kinds: Sequence[str], *, strictly: bool) -> list[Item]:
-        fresh = [p for p in source.points if p.text not in self.used and p.kind not in UNQUOTED]
-        if source.is_critique and self.brief.task == "merge":
-            # Its objections were ruled on; its recommendations are points of their own.
-            advises = any(point.kind == "verdict" for point in source.points)
-            fresh = [point for point in fresh if point.kind == "verdict" or not advises]
-        fitting = [p for p in fresh if p.kind in kinds] or ([] if strictly else fresh)
-        fitting.sort(key=lambda point: -self.weigh(point.words))
-        return [self.quote(source.label, point.text) for point in fitting]
-
-    def quote(self, label: str, text: str) -> Item:
-        sure = "possible" if re.search(r"\d", text) else "likely"
-        item = {"label": label, "text": text, "quote": _quote(label, text)}
-        return item | {"sure": sure, "p": self.topic_of(text)}
-
-    def each_take(self, kinds: str, count: int = 0, *, strictly: bool = False) -> list[Item]:
-        """Choose unquoted statements, each source in turn, preferring these kinds."""
-        liked = SUBSTANCE if kinds == "substance" else kinds.split(",")
-        ranked = [self.rank(source, liked, strictly=strictly) for source in self.brief.sources]
-        turns = itertools.chain.from_iterable(itertools.zip_longest(*ranked))
-        taken = list(filter(None, turns))[: max(count or self.items, min(len(ranked), 6))]
-        self.used.update(item["text"] for item in taken)
-        return taken
-
-    def each_few(self, kinds: str, count: int) -> list[Item]:
-        return self.each_take(kinds, count)[:count]
-
-    def each_over(self, kinds: str, count: int = 0) -> list[Item]:
-        """Adopt statements unchanged: first those that several sources share, then each in turn."""
-        count, liked = count or self.items, {*kinds.split(",")}
-        agreed = [t for t, by in self.agreed() if t not in self.used and {*by.values()} & liked]
-        self.used.update(agreed[:count])
-        critiques = {source.label for source in self.brief.sources if source.is_critique}
-        taken = self.each_take(kinds, count, strictly=True) if len(agreed) < count else []
-        found = [{"text": text} for text in agreed]
-        return (found + [item for item in taken if item["label"] not in critiques])[:count]
-
-    def each_evidence(self, kind: str, how: str = "") -> Iterator[Item]:
-        """Quote what the sources say about a section, and say what becomes of it."""
-        judges = self.brief.task == "critique"
-        for item in self.each_take(kind, 3, strictly=judges or how == "strictly")[:3]:
-            comment = "{quote} {objection}" if judges else "{quote} {reason}"
-            yield {"text": self.fill(comment, item)}
-
-    def agreed(self) -> list[tuple[str, Mapping[str, str]]]:
-        # A critique quotes what it objects to; that does not count as agreement.
-        shared = [row for row in self.brief.shared.items() if not _is_critical(row[1])]
-        return sorted(shared, key=lambda row: -len(row[1]))
-
-    def each_agreed(self) -> list[Item]:
-        found = self.agreed()[: self.items]
-        return [{"text": clip(text, 200), "by": join(list(by)[:4])} for text, by in found]
-
-    def each_differences(self) -> Iterator[Item]:
-        """Pair a statement in favour with one that holds back, and choose."""
-        found = 0
-        for topic in self.topics:
-            on = [
-                (source.label, point.text)
-                for source in self.brief.sources
-                for point in source.points
-                if words_of(topic.name) <= point.words
-            ]
-            ahead = sorted((q for q in on if not HOLDS_BACK.search(q[1])), key=_is_critical)[:1]
-            back = [q for q in on if HOLDS_BACK.search(q[1]) and ahead and q[0] != ahead[0][0]]
-            if back and found < self.items:
-                found += 1
-                frame = "On {p}, {one} stands against {other}. Chosen: {verdict!l}"
-                item = {"p": str(topic), "one": _quote(*ahead[0]), "other": _quote(*back[0])}
-                yield {"text": self.fill(frame, item)}
-        if not found:
-            for item in self.each_take("any", 2):
-                yield {"text": self.fill("{label} puts weight on this: {quote}", item)}
-            yield {"text": self.fill("No open contradiction was found. {verdict}", {})}
-
-    @functools.cached_property
-    def rulings(self) -> list[Ruling]:
-        """The ruling on each criticism: most are accepted, the lightest are refused.
-
-        The last accepted criticism drops its statement, if the document can spare it.
-        """
-        sources = self.brief.sources
-        claims = [(s.label, p) for s in sources if not s.is_critique for p in s.points]
-        found = [
-            Ruling(source.label, objection, *_find_claim(quoted, claims), remedy)
-            for source in sources
-            for quoted, objection, remedy in (source.remarks or _read_objections(source))
-            if source.is_critique
-        ]
-        found.sort(key=lambda ruling: -self.weigh(words_of(f"{ruling.objection} {ruling.claim}")))
-        found = found[:RULINGS_MAX]
-        taken = len(found) - len(found) // 3
-        spare = [ruling.claim for ruling in found[:taken] if ruling.claim][1:]
-        for place, ruling in enumerate(found):
-            effect = "changed" if ruling.claim else "noted"
-            effect = "dropped" if ruling.claim in spare[-1:] else effect
-            remedy = ruling.remedy or self.fill("{better}", {"p": self.topic_of(ruling.claim)})
-            found[place] = ruling._replace(
-                effect="refused" if place >= taken else effect, remedy=remedy
-            )
-        return found
-
-    def each_rulings(self, effect: str) -> Iterator[Item]:
-        for ruling in self.rulings:
-            if ruling.effect == effect:
-                self.used.add(ruling.objection)
-                claim = _quote(ruling.author, ruling.claim)
-                yield {
-                    "said": _quote(ruling.critic, ruling.objection),
-                    "claim": claim,
-                    "claimed": _end(ruling.claim),
-                    "remedy": ruling.remedy,
-                    "stays": f" It stays as it is: {claim}." if ruling.claim else "",
-                }
-
-    @functools.cached_property
-    def contested(self) -> list[tuple[str, list[str], list[str], bool]]:
-        """Points that some sources kept and others dropped, with labels and the decision."""
-        found = []
-        for text, kinds in self.brief.shared.items():
-            kept = [label for label, kind in kinds.items() if kind in (*SUBSTANCE, "summary")]
-            gave_up = [label for label, kind in kinds.items() if kind == "taken"]
-            if kept and gave_up:
-                stays = len(kept) > len(gave_up) or bool(words_of(text) & self.cares)
-                found.append((text, kept, gave_up, stays))
-        return found
-
-    def each_contested(self) -> Iterator[Item]:
-        for text, kept, gave_up, stays in self.contested[: self.items]:
-            reason = self.fill("{praise}" if stays else "{drop}", {"p": self.topic_of(text)})
-            yield {
-                "text": clip(text, 200),
-                "kept": join(kept),
-                "gave_up": join(gave_up),
-                "choice": "keep it" if stays else "leave it out",
-                "because": reason[:1].lower() + reason[1:].rstrip("."),
-            }
-
-    def each_staying(self) -> list[Item]:
-        stay = [text for text, *_, stays in self.contested if stays and text not in self.used]
-        self.used.update(stay)
-        return [{"text": text} for text in stay[: self.items]]
-
-    @functools.cached_property
-    def missing(self) -> dict[str, list[str]]:
-        """Demands of request and feedback, with the labels of the sources that ignore them."""
-        demands = (text.rstrip(".!") for text in (*self.brief.limits, *self.brief.feedback))
-        sources = self.brief.sources
-        found = {d: [s.label for s in sources if not _covers(s, d)] for d in demands}
-        return {demand: labels for demand, labels in found.items() if labels}
-
-    def each_gaps(self, count: int = 9) -> list[Item]:
-        found = list(self.missing.items())[:count]
-        return [{"demand": d, "by": join(by[:3]), "mark": self.mark(d)} for d, by in found]
-
-    def each_halves(self) -> list[Item]:
-        asked = [text.rstrip(".!") for text in self.brief.feedback]
-        half = [d for d in dict.fromkeys((*asked, *self.brief.limits)) if d not in self.missing]
-        found = half[: max(self.items, len(asked))]
-        return [{"demand": d, "mark": self.mark(d), "p": self.topic_of(d)} for d in found]
-
-    def mark(self, demand: str) -> str:
-        asked = any(demand == text.rstrip(".!") for text in self.brief.feedback)
-        return " (feedback)" if asked else ""
-
-    def each_faults(self) -> list[Item]:
-        faults = [{"text": f"nothing in it goes into “{demand}”."} for demand in self.missing]
-        weak = self.each_few("summary,needs", 1)
-        return (faults + [{"text": self.fill("{quote} {objection}", item)} for item in weak])[:1]
-
     # What the request says.
 
     def each_times(self, count: int) -> list[Item]:
@@ -399,7 +190,7 @@ class Composer(Frames):
     def each_demands(self) -> list[Item]:
         spoken = " ".join(self.brief.limits)
         demands = [self.fill("{limit}. Kept by {means}.", item) for item in self.each_limits()]
-        demands += [_end(text) for text in self.brief.feedback if text.rstrip(".!") not in spoken]
+        demands += [end(text) for text in self.brief.feedback if text.rstrip(".!") not in spoken]
         own = [f"A named person looks after {topic}." for topic in self.topics[:3]]
         return [{"text": text} for text in demands or own]
 
@@ -407,8 +198,7 @@ class Composer(Frames):
     def requirements(self) -> list[str]:
         """The requirements, in an order that milestones and feedback refer to by number."""
         spoken = " ".join(self.brief.limits)
-        asked = (text.rstrip(".!") for text in self.brief.feedback)
-        demands = [*self.brief.limits, *(text for text in asked if text not in spoken)]
+        demands = [*self.brief.limits, *(text for text in self.asked if text not in spoken)]
         told = words_of(" ".join(demands))
         topics = [topic for topic in self.topics if not words_of(topic.name) <= told] or self.topics
         return [f"“{text}”" for text in demands] + [
@@ -418,7 +208,7 @@ class Composer(Frames):
     def each_requirements(self) -> Iterator[Item]:
         for number, demand in enumerate(self.requirements, 1):
             priority = "must" if demand.startswith("“") else "should"
-            yield {"n": number, "priority": priority, "demand": demand}
+            yield {"n": str(number), "priority": priority, "demand": demand}
 
     # Milestones, phases and steps.
 
@@ -460,11 +250,11 @@ class Composer(Frames):
         for number, stone in enumerate(self.milestones, 1):
             yield {
                 **{name: text for name, text in stone._asdict().items() if text},
-                "n": number,
+                "n": str(number),
                 "after": f"milestone {number - 1}" if number > 1 else "nothing",
                 "covers": f"\n- Covers: {self.cover(number)}." if self.is_numbered else "",
                 "state": "in progress" if details and number <= DETAILED else "open",
-                "weeks": self.rng.randint(2, 5),
+                "weeks": str(self.rng.randint(2, 5)),
             }
 
     def slot_work(self) -> str:
@@ -492,7 +282,7 @@ class Composer(Frames):
             work = [upper(stone.goal) for _, stone in half] + [self.slot_work() for _ in half]
             yield {
                 **half[-1][1]._asdict(),
-                "n": number,
+                "n": str(number),
                 "title": title,
                 "numbers": join([str(n) for n, _ in half]),
                 "covered": self.cover(*(n for n, _ in half)),
@@ -510,7 +300,7 @@ class Composer(Frames):
                 lines.append(f"  - Accepted when: {accepted}.")
                 number += 1
                 self.steps |= {asked: number} if asked else {}
-            yield {"n": place, "name": stone.name, "steps": "\n".join(lines)}
+            yield {"n": str(place), "name": stone.name, "steps": "\n".join(lines)}
 
     def list_steps(self, place: int, stone: Milestone) -> Iterator[tuple[str, str, str]]:
         """List steps with their acceptance, and with the feedback that asks for them."""
@@ -539,14 +329,14 @@ class Composer(Frames):
             best = max(CRITERIA, key=lambda c: (lead[c], marks[c]))
             point = next((p.text for p in source.points if p.text not in self.used), "")
             self.used.add(point)
-            shown = f": {_quote(source.label, point)}" if point else "."
-            yield {"label": source.label, "best": best, "mark": marks[best], "shown": shown}
+            shown = f": {quote(source.label, point)}" if point else "."
+            yield {"label": source.label, "best": best, "mark": str(marks[best]), "shown": shown}
 
     def score(self, source: Source) -> dict[str, int]:
         """Compute a score for each criterion from countable features of a source."""
         points, limits = source.points, self.brief.limits
         shares = (
-            sum(_covers(source, limit) for limit in limits) / max(1, len(limits)),
+            sum(covers(source, limit) for limit in limits) / max(1, len(limits)),
             4 * sum(re.search(r"\d", p.text) is not None for p in points) / max(1, len(points)),
             3 * sum(p.kind in ("plan", "parts") for p in points) / max(1, len(points)),
             4 * sum(p.kind in ("risks", "gaps") for p in points) / max(1, len(points)),
@@ -562,7 +352,7 @@ class Composer(Frames):
     def slot_dropped(self) -> str:
         known = {stone.name for stone in self.milestones}
         others = [(s.label, m.name) for s in self.brief.sources for m in s.milestones]
-        named = [_quote(label, name) for label, name in others if name not in known]
+        named = [quote(label, name) for label, name in others if name not in known]
         why = " Dropped, since one team cannot follow two orders of work"
         return f"{why}: {join(named[:6])}." if named else " Nothing of the others was dropped."
 
@@ -578,8 +368,8 @@ class Composer(Frames):
 
     def slot_answers(self) -> str:
         answers = []
-        for text in self.brief.feedback:
-            demand = f"“{text.rstrip('.!')}”"
+        for text, asked in zip(self.brief.feedback, self.asked, strict=True):
+            demand = f"“{asked}”"
             answer = "Taken as a limit." if is_limit(text) else "Taken up as a requirement."
             if self.brief.task == "critique":
                 answer = "Held against the text in what follows."
@@ -612,7 +402,7 @@ class Composer(Frames):
         turns = itertools.zip_longest(*(source.points for source in sources))
         kept: dict[str, list[str]] = {}
         for point in filter(None, itertools.chain.from_iterable(turns)):
-            line = _quote(join(labels[point.text]), point.text) if sources[1:] else point.text
+            line = quote(join(labels[point.text]), point.text) if sources[1:] else point.text
             left -= len(line.split())
             if left > 0:
                 kept.setdefault(point.heading or "In short", []).append(f"- {line}")
@@ -620,39 +410,5 @@ class Composer(Frames):
         return found or ["No statement was found in it that can be kept by itself."]
 
 
-def _end(text: str) -> str:
-    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
-
-
-def _quote(label: str, text: str) -> str:
-    inner = text.replace("“", "\u2018").replace("”", "\u2019")
-    return f"“{inner}” ({label})"
-
-
-def _covers(source: Source, demand: str) -> bool:
-    words = words_of(demand)
-    return 2 * len(words & source.words) >= len(words)
-
-
 def _are_alike(a: frozenset[str], b: frozenset[str]) -> bool:
     return len(a & b) * 2 > len(a | b)
-
-
-def _is_critical(labels: Iterable[str]) -> bool:
-    return any("critique" in label.lower() for label in labels)
-
-
-def _find_claim(quoted: str, claims: list[tuple[str, Point]]) -> tuple[str, str]:
-    """Find the quoted statement: the one with the most words in common."""
-    words = words_of(quoted)
-    best, share = ("", ""), 0.3
-    for label, point in claims:
-        common = len(words & point.words) / max(1, len(words | point.words))
-        if common > share:
-            best, share = (label, point.text), common
-    return best
-
-
-def _read_objections(critique: Source) -> list[tuple[str, str, str]]:
-    """Read the objections of a critique that quotes no statement."""
-    return [(p.text, p.text, "") for p in critique.points if p.kind in OBJECTS]

@@ -16,7 +16,7 @@ from typing import Any
 
 from dialectic.providers.offline.reading import VOCABULARY, Brief, upper
 
-Item = dict[str, Any]  # what fills the slots of one line
+Item = dict[str, str]  # what fills the slots of one line
 
 # Tables of the voice whose rows fill several slots of a line.
 ROWS = {
@@ -90,7 +90,7 @@ class Frames(Formatter):
         except Nothing:
             return ""
 
-    def get_value(self, key: int | str, _: Sequence[Any], item: Mapping[str, Any]) -> Any:
+    def get_value(self, key: int | str, _: Sequence[object], item: Mapping[str, str]) -> str:
         """Fill a slot: from the item, with a sentence of the voice, or from the request."""
         assert isinstance(item, dict), "a row is dealt once and kept for its other slots"
         name, *rest = str(key).split()
@@ -99,13 +99,13 @@ class Frames(Formatter):
             cells = self.deal(table, item.get("p", "")).split(" | ")
             item.update(zip(ROWS[table], cells, strict=True))
         if name in item:
-            return item[name]
+            return str(item[name])
         if name in self.voice:
             return self.deal(name, item.get("p", ""))
         found = self.slots[name] if name in self.slots else getattr(self, f"slot_{name}")(*rest)
         if not found:
             raise Nothing
-        return found
+        return str(found)
 
     def convert_field(self, value: Any, conversion: str | None) -> Any:
         if conversion == "l":

@@ -152,19 +152,25 @@ def _is_call_to_continue(text: str) -> bool:
 
 def _after(document: str, written: str) -> str:
     """Build the rest of a document, even if the earlier turns were shortened or edited."""
-    if document.startswith(written):
-        return document[len(written) :] or _CLOSING
+    end = len(written) if document.startswith(written) else find_tail(document, written)
+    if end is not None:
+        return document[end:] or _CLOSING
+    unwritten = [
+        section for section in split_sections(document) if section.partition("\n")[0] not in written
+    ]
+    return "\n\n" + "".join(unwritten) if unwritten else _CLOSING
+
+
+def find_tail(document: str, written: str) -> int | None:
+    """Find the place in a document that a shortened or edited beginning of it leads to."""
     for chars in _TAIL_CHARS:
         tail = written[-chars:]
         # Turns are only ever shortened: the true position is at or after the written length.
         start = document.find(tail, max(0, len(written) - len(tail)))
         start = start if start >= 0 else document.rfind(tail)
         if start >= 0:
-            return document[start + len(tail) :] or _CLOSING
-    unwritten = [
-        section for section in split_sections(document) if section.partition("\n")[0] not in written
-    ]
-    return "\n\n" + "".join(unwritten) if unwritten else _CLOSING
+            return start + len(tail)
+    return None
 
 
 def _cut(text: str, tokens_max: int, tokenizer: str) -> str:

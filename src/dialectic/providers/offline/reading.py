@@ -22,12 +22,8 @@ VOCABULARY: Mapping[str, Any] = tomllib.loads(
     files(__package__).joinpath("vocabulary.toml").read_text("utf-8")
 )
 READ_CHARS_MAX = 120_000
-SOURCES_MAX = 24
-POINTS_PER_SOURCE_MAX = 60
-MILESTONES_MAX = 8
-HEADINGS_MAX = 40
-ROLES = ("feedback", "request", "context")  # of a block; what is none of them is a source
-TOPICS_MAX = 8
+SOURCES_MAX, POINTS_PER_SOURCE_MAX = 24, 60
+MILESTONES_MAX, HEADINGS_MAX, TOPICS_MAX = 8, 40, 8
 
 _STOP_WORDS = frozenset(VOCABULARY["stop_words"].split())
 _DETERMINERS = frozenset(VOCABULARY["determiners"].split())
@@ -37,6 +33,7 @@ _TASKS = {
     for task, (kinds, words) in VOCABULARY["tasks"].items()
 }
 _PATTERNS = {name: re.compile(f"(?i){text}") for name, text in VOCABULARY["patterns"].items()}
+_ROLES = {name: _PATTERNS[name] for name in ("feedback", "request", "context")}  # of a block
 _CONTROLS = "\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f"
 _UNPRINTABLE = re.compile(f"[{_CONTROLS}*`]")
 _MARKUP = re.compile(r"[<>]{2,}|<(?=[A-Za-z/!?])")
@@ -44,27 +41,17 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])[)\"”’]*\s+|(?<=[。！？])")
 _LIST_MARK = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+(?:\[(?:[ xX]|open)\]\s+)?")
 _WORD = re.compile(r"[^\W_](?:[\w'’+#-]*[\w+#])?")
 _PUNCTUATION = ".,;:!?()\"'“”\u2018\u2019"
-_ENGLISH = re.compile(r"(?i)\b(?:the|of|and|for|with|is|must|should|that)\b")
 _MARKER = re.compile(r"(?m)<<<(BEGIN|END)(?: ([^\n]{1,200}?))? ?\[([0-9a-f]{12})\]>>>[ \t]*$")
 _TICKED = re.compile(r"`(#{2,6}) +([^`\n]{1,120})`")
 _PLAIN = re.compile(r"(?m)^[ \t]*(?:[-*] )?(#{2,6}) +([^\n:]{1,120}):?[ \t]*([^\n]{0,400})$")
-_STRUCTURE = re.compile(r"(?i)\b(?:output|structure|sections|headings|format)\b")
-_CONDENSE = re.compile(r"(?i)shorter version|merge the documents below into one")
-_WORDS_MAX = re.compile(r"(?i)(?:at most|about) ([\d,]{0,9}\d) words")
-_OWN_WORK = re.compile(r"(?i)self-critique|\b(?:your own|you wrote|written by you)\b")
 _RATING = re.compile(r"\bRated \d of 5\.?$")  # a mark that was given asks for nothing
 _LABELLED = re.compile(r"“([^“”\n]{25,400})” \([^()\n]{1,80}(?:\(\d{1,2}\))?\)")
 _REMARK = re.compile(rf"(?m)^[ \t]{{0,8}}(?:- |\d+\. )?{_LABELLED.pattern} +([^“”\n]{{12,600}})")
-_REMEDY = re.compile(r"(?i)\bbetter: +(.{10,240}?[.!?])(?: |$)")
-_APPROVES = re.compile(r"(?i)(?:.{0,200} )?keep it|this holds|kept|agree|correct")
-_FIELDS = tuple(
-    re.compile(rf"(?i)\b{name}:[* ]*([^\n]{{3,200}})")
-    for name in ("goal", r"accept(?:ed|ance)[ \w]{0,10}", "work")
-)
-_MILESTONES = tuple(
+_FIELDS = [re.compile(rf"(?i)\b{f}:[* ]*([^\n]{{3,200}})") for f in VOCABULARY["milestone_fields"]]
+_MILESTONES = [
     re.compile(rf"(?im)^[ \t#>*_|-]{{0,12}}{word} +\w{{1,3}}[ :.)–—-]+([^\n]{{3,120}})$")
-    for word in ("milestone", "phase")
-)
+    for word in VOCABULARY["milestone_names"]
+]
 
 
 class Wanted(NamedTuple):
@@ -143,19 +130,18 @@ def read_brief(system: str, prompt: str) -> Brief:
     share = READ_CHARS_MAX // max(1, len(blocks))
     texts: dict[str, list[tuple[str, str]]] = {}
     for label, text in blocks:
-        role = next((role for role in ROLES if _PATTERNS[role].search(label)), "source")
+        role = next((role for role, words in _ROLES.items() if words.search(label)), "source")
         texts.setdefault(role, []).append((label, _sample(text, share)))
     if not blocks:
         texts["request"] = [("", re.sub(r"`#{2,6} [^\n]{0,400}", "", outside))]
     named = texts.get("source", [])[:SOURCES_MAX]
     asked = _read_sentences(texts.get("request", named[:3] or [("", outside)]))
     told = asked + _read_sentences(texts.get("context", []))
-    said = _read_sentences(texts.get("feedback", []))
-    feedback = [sentence for sentence in said if not _RATING.search(sentence)]
+    feedback = [s for s in _read_sentences(texts.get("feedback", [])) if not _RATING.search(s)]
     sources, shared = _read_sources(named, told + feedback if "request" in texts else feedback)
     wanted = _find_wanted(outside) or _find_wanted(_sample(system, READ_CHARS_MAX))
     subject, short = _find_subject(asked)
-    words_max = _WORDS_MAX.search(outside)
+    words_max = _PATTERNS["words_max"].search(outside)
     labels = [label for label, _ in named]
     return Brief(
         task=_decide_task(wanted, f"{system}\n{outside}", labels),
@@ -171,7 +157,7 @@ def read_brief(system: str, prompt: str) -> Brief:
         shared=shared,
         wanted=wanted,
         words_max=int(words_max[1].replace(",", "")) if words_max else 1_500,
-        is_own_work=any(_OWN_WORK.search(text) for text in (outside, *labels)),
+        is_own_work=any(_PATTERNS["own_work"].search(text) for text in (outside, *labels)),
     )
 
 
@@ -248,7 +234,7 @@ def _split_blocks(prompt: str) -> tuple[list[tuple[str, str]], str]:
 def _find_wanted(text: str) -> tuple[Wanted, ...]:
     """Find the required headings; unmarked ones count only after a word about structure."""
     found = list(_find_ticked(text))
-    if not found and (structure := list(_STRUCTURE.finditer(text))):
+    if not found and (structure := list(_PATTERNS["structure"].finditer(text))):
         found = _PLAIN.findall(text, structure[-1].end())
     wanted: dict[str, Wanted] = {}
     for level, title, rest in found:
@@ -259,12 +245,10 @@ def _find_wanted(text: str) -> tuple[Wanted, ...]:
 
 
 def _find_ticked(text: str) -> Iterator[tuple[str, str, str]]:
-    """Find headings in backticks, each with what the rest of its line says about it.
-
-    A deeper heading in the description of another is a pattern for the text below that one.
-    """
+    """Find headings in backticks, each with what the rest of its line says about it."""
     for line in text.splitlines():
         found = list(_TICKED.finditer(line))
+        # A deeper heading in such a description is a pattern for the text below.
         yield from ((m[1], m[2], line[m.end() :]) for m in found if len(m[1]) <= len(found[0][1]))
 
 
@@ -272,7 +256,7 @@ def _decide_task(wanted: tuple[Wanted, ...], instructions: str, labels: list[str
     """Classify the task by the required headings, else by the instructions."""
     kinds = {section.kind for section in wanted}
     text = _sample(instructions, 20_000)
-    if labels and not wanted and _CONDENSE.search(text):
+    if labels and not wanted and _PATTERNS["condense"].search(text):
         return "condense"
     possible = [task for task in _TASKS if labels or task not in ("merge", "critique")]
     found = [task for task in possible if kinds & _TASKS[task][0]]
@@ -329,14 +313,13 @@ def _find_subject(asked: list[str]) -> tuple[str, str]:
 
 def _find_topics(sentences: list[str], short: str) -> tuple[Topic, ...]:
     """Find the topics of the sentences: nouns with an article, else whole sentences."""
-    if _ENGLISH.search(" ".join(sentences[:50])):
+    spare = [Topic(name, True, "") for name in VOCABULARY["spare_topics"]]
+    if _PATTERNS["english"].search(" ".join(sentences[:50])):
         nouns = (topic for sentence in sentences[:200] for topic in _find_nouns(sentence))
         found = [topic for topic in nouns if str(topic) != short]
-        spare = [Topic(clip(s.rstrip(".!"), 80), False, s) for s in sentences[:3]]
+        spare = [Topic(clip(s.rstrip(".!"), 80), False, s) for s in sentences[:3]] + spare
     else:
         found = [Topic(name, False, s) for s in sentences[:200] for name in _find_names(s)]
-        spare = []
-    spare += [Topic(name, True, "") for name in ("first result", "daily use", "running cost")]
     topics: dict[frozenset[str], Topic] = {}
     for topic in found + spare:
         words = words_of(topic.name)
@@ -378,14 +361,10 @@ def _take_nouns(words: list[str]) -> list[str]:
 
 
 def _find_limits(sentences: list[str]) -> tuple[str, ...]:
-    """Find what the request demands or forbids.
-
-    The requested thing itself is not a limit, unless it names a figure to reach.
-    """
+    """Find what is demanded or forbidden; the requested thing only if it names a figure."""
     found = (s for s in sentences if is_limit(s) and not s.endswith("?") and len(s) > 8)
-    said = (
-        s for s in found if re.search(r"\d", s) or not ((m := _PATTERNS["ask"].match(s)) and m[1])
-    )
+    asks = _PATTERNS["ask"].match
+    said = (s for s in found if re.search(r"\d", s) or not ((m := asks(s)) and m[1]))
     return _first((clip(s.rstrip(".!;, "), 150) for s in said), 8)
 
 
@@ -457,12 +436,13 @@ def _read_parts(text: str) -> tuple[tuple[Milestone, ...], tuple[Remark, ...]]:
         fields = (clip(_clean(m.group(1)).rstrip("."), 200) if m else "" for m in lines)
         milestones.append(Milestone(clip(_clean(match.group(1)), 80), *fields))
     remarks = itertools.islice(_REMARK.finditer(text), POINTS_PER_SOURCE_MAX)
-    objections = (_read_remark(*m.groups()) for m in remarks if not _APPROVES.match(m.group(2)))
+    approves = _PATTERNS["approves"].match
+    objections = (_read_remark(*m.groups()) for m in remarks if not approves(m.group(2)))
     return tuple(milestones), tuple(dict.fromkeys(objections))
 
 
 def _read_remark(quoted: str, text: str) -> Remark:
-    found = _REMEDY.search(text)
+    found = _PATTERNS["remedy"].search(text)
     objection = text[: found.start()] if found and found.start() else text
     remedy = upper(_clean(found.group(1))) if found else ""
     return clip(_clean(quoted), 240), clip(_clean(objection), 240), remedy

@@ -20,8 +20,8 @@ from dialectic.api.middleware.body_limits import (
     JSON_VALUES_MAX,
     BodyLimitMiddleware,
     Limits,
-    Places,
     Upload,
+    UploadSlots,
 )
 from dialectic.core.access import Caller
 from dialectic.db.tables.records import Account
@@ -97,13 +97,13 @@ async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
     assert json.loads(body["body"])["code"] == "request_timeout"
 
 
-async def test_a_body_that_breaks_off_is_passed_on_to_nobody() -> None:
+async def test_a_body_that_breaks_off_is_not_passed_on() -> None:
     start, body = await send_to("/api/v1/projects", "application/json", Sender(PIECE))
     assert (start["type"], start["status"]) == ("http.response.start", 400)
     assert json.loads(body["body"])["code"] == "invalid_request"
 
 
-async def test_a_file_that_breaks_off_is_no_fault_of_ours() -> None:
+async def test_a_file_that_breaks_off_is_not_a_bug() -> None:
     with pytest.raises(HTTPException) as refused:
         await send_to("/api/v1/import", "application/zip", Sender(PIECE))
     assert refused.value.status_code == 400
@@ -156,7 +156,7 @@ OURS, THEIRS = uuid4(), uuid4()
 
 
 def find_refusal(place: AbstractContextManager[None]) -> type[DialecticError] | None:
-    """The error that meets whoever wants a place; None if it is given, and given back."""
+    """The error of a request for a place; None if it is given, and given back."""
     try:
         with place:
             return None
@@ -178,7 +178,7 @@ def find_refusal(place: AbstractContextManager[None]) -> type[DialecticError] | 
 def test_a_tenant_sends_some_files_at_a_time_and_all_together_some_more(
     sending: list[UUID], upload: Upload, tenant_id: UUID, refusal: type[DialecticError] | None
 ) -> None:
-    places = Places()
+    places = UploadSlots()
     with ExitStack() as under_way:
         for other in sending:
             under_way.enter_context(places.take(ARCHIVE, other))
@@ -207,7 +207,7 @@ async def test_a_file_too_many_is_refused_before_it_is_read_and_the_next_one_let
     limits = Limits(json_bytes_max=1, uploads={"/import": Upload(1000, 5, of_tenant_max=1)})
     guard = BodyLimitMiddleware(app, know, limits, frozenset())
 
-    async def knock() -> None:
+    async def upload() -> None:
         scope = {
             "type": "http",
             "method": "POST",
@@ -222,9 +222,9 @@ async def test_a_file_too_many_is_refused_before_it_is_read_and_the_next_one_let
 
         await guard(scope, receive, send)
 
-    first = asyncio.create_task(knock())
+    first = asyncio.create_task(upload())
     await arrived.wait()
-    await knock()
+    await upload()
     start, body = told
     headers = dict(start["headers"])
     assert (start["status"], json.loads(body["body"])["code"]) == (429, "too_many_uploads")
@@ -232,14 +232,14 @@ async def test_a_file_too_many_is_refused_before_it_is_read_and_the_next_one_let
     may_go.set()
     await answered.wait()
     answered.clear()
-    second = asyncio.create_task(knock())
+    second = asyncio.create_task(upload())
     await answered.wait()
     assert [message["status"] for message in told[2::2]] == [201, 201]
     for task in (first, second):
         task.cancel()
 
 
-async def test_whoever_only_looks_at_files_takes_nobodys_place() -> None:
+async def test_reading_files_takes_no_upload_place() -> None:
     limits = Limits(json_bytes_max=1, uploads={"/resources": Upload(1000, 1, of_tenant_max=1)})
     found = [limits.find_upload(method, "/api/v1/resources", "") for method in ("POST", "GET")]
     assert found == [limits.uploads["/resources"], None]

@@ -1,4 +1,4 @@
-"""Whatever happens to a request, whoever sent it is told so in the one form, with its id."""
+"""Whatever happens to a request, its client is told in one form, with its id."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 import httpx2
 import pytest
 
-from dialectic.api.metrics import Metrics
+from dialectic.api.health import Metrics
 from dialectic.api.middleware.logging import LoggingMiddleware
 from tests.problems import check_problem
 
 
 @pytest.mark.parametrize("path", ["/anywhere", "/api/v1/projects"])
-async def test_what_nobody_foresaw_is_a_problem_that_tells_nothing(path: str) -> None:
+async def test_an_unexpected_error_is_a_problem_that_reveals_nothing(path: str) -> None:
     async def fail(*_: Any) -> None:
         raise LookupError("a secret")
 

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from dialectic.app.installed import describe_model, list_models
 from dialectic.cli.commands.models import Trial, build_table, describe_trial, show_price
+from dialectic.contract.accounts import Model
 from dialectic.core.models.messages import FinishReason, Reply, Usage, UsageSource
 from dialectic.providers.base import ListedModel
 from dialectic.providers.catalog import build_catalog
-from dialectic.providers.model_list import Row, State, build_listing, describe_row
-from dialectic.providers.offline import CARDS
+from dialectic.providers.model_list import Row, State
+from dialectic.providers.offline.provider import CARDS
 from dialectic.settings import Settings
 from dialectic.tokens.counting import CountMethod, TokenCount
 from tests.cases import each_case
@@ -22,8 +24,9 @@ NEXT = Row("openai/next", State.UNCONFIGURED, "listed on 2026-11-16", listed=Lis
 
 
 @pytest.fixture
-def rows(tmp_path: Path) -> list[Row]:
-    return [*build_listing(build_catalog(Settings(home=tmp_path)), {}), NEXT]
+def rows(tmp_path: Path) -> list[Model]:
+    catalog = build_catalog(Settings(home=tmp_path))
+    return [*list_models(catalog, tmp_path), describe_model(NEXT)]
 
 
 @each_case(
@@ -40,7 +43,7 @@ def test_a_price_is_never_shown_as_a_power_of_ten(price: str) -> None:
     assert Decimal(show_price(Decimal(price))) == Decimal(price)
 
 
-def test_every_model_is_one_line_and_columns_stand_below_each_other(rows: list[Row]) -> None:
+def test_every_model_is_one_line_and_columns_stand_below_each_other(rows: list[Model]) -> None:
     heading, *lines = build_table(rows)
     assert [line.split()[0] for line in lines] == [row.name for row in rows]
     for word in ("tokens", "facts", "state"):
@@ -48,7 +51,7 @@ def test_every_model_is_one_line_and_columns_stand_below_each_other(rows: list[R
         assert {line[column - 2 : column] for line in lines} == {"  "}, word
 
 
-def test_a_line_tells_window_prices_method_origin_and_what_is_missing(rows: list[Row]) -> None:
+def test_a_line_tells_window_prices_method_origin_and_what_is_missing(rows: list[Model]) -> None:
     lines = {line.split()[0]: " ".join(line.split()[1:]) for line in build_table(rows)}
     assert lines["offline/skeptic"] == "128,000 8,000 0.10 0.40 exact offline usable"
     assert lines["openai/gpt-4o-mini"] == (
@@ -60,16 +63,15 @@ def test_a_line_tells_window_prices_method_origin_and_what_is_missing(rows: list
     )
 
 
-def test_a_described_model_survives_json_and_keeps_exact_prices(rows: list[Row]) -> None:
-    described = {row.name: describe_row(row) for row in rows}
-    assert json.loads(json.dumps(described)) == described
+def test_a_described_model_survives_json_and_keeps_exact_prices(rows: list[Model]) -> None:
+    described = {row.name: json.loads(row.model_dump_json()) for row in rows}
     luna = described["openai/gpt-6-luna"]
     assert luna["input_usd_per_million"] == "0.2"
     assert (luna["state"], luna["is_usable"]) == ("key_missing", False)
     assert luna["facts_of"] == "2026-11-16"
     assert described["offline/skeptic"]["is_usable"] is True
     assert described["openai/next"]["is_usable"] is False
-    assert '[endpoints.openai.models."next"]' in described["openai/next"]["config"]
+    assert '[endpoints.openai.models."next"]' in str(described["openai/next"]["config"])
 
 
 def build_trial(text: str = "OK", counted: TokenCount | None = None) -> Trial:

@@ -81,7 +81,7 @@ def test_a_plain_picture_needs_no_character_beyond_ascii() -> None:
     assert "\n".join(draw(load_process("standard"))).isascii()
 
 
-def test_stages_stand_in_order_with_arrows_between_them() -> None:
+def test_stages_are_in_order_with_arrows_between_them() -> None:
     lines = draw(load_process("standard"))
     heads = [line.split()[1:3] for line in lines if line.startswith("+- ")]
     assert heads == [

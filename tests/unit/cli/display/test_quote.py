@@ -10,15 +10,15 @@ import pytest
 
 from dialectic.app.quotes import list_smaller
 from dialectic.cli.display.quote import describe_forecast, draw_quote, format_time, show_quote
-from dialectic.core.money.output_statistics import OutputStatistics, Sample
+from dialectic.contract.sessions import RunQuote
 from dialectic.core.money.price import format_roughly
-from dialectic.core.money.quote import Amount, Forecast, Quote
+from dialectic.core.money.quote import Amount, Forecast, OutputStatistics, Quote, Sample
 from dialectic.core.process.definition import Process
 from dialectic.core.process.reductions import shrink_process
 from dialectic.pipeline.call_estimate import Terms
 from dialectic.pipeline.estimate import Brief, build_quote
 from dialectic.processes.loader import load_process
-from dialectic.providers.offline import CARDS
+from dialectic.providers.offline.provider import CARDS
 from tests.cases import each_case
 
 PEN = dataclasses.replace(
@@ -132,19 +132,20 @@ def test_a_forecast_tells_both_figures() -> None:
     assert describe_forecast(forecast, is_play=False) == "$0.0120 so far, about $0.0420 in the end"
 
 
-def test_the_tables_in_the_documents_are_what_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_list_of_reductions_in_the_documents_is_what_is_drawn(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     brief = Brief(request="A booking service for a village hall.", domain="General")
 
     def quote_of(process: Process) -> Quote:
         return build_quote(process, CARDS[:3], brief, Terms(concurrency=64))
 
-    show_quote(quote_of(STANDARD), list_smaller(STANDARD, quote_of, models=3), as_json=False)
+    smaller = list_smaller(STANDARD, quote_of, models=3)
+    show_quote(RunQuote.model_construct(lines=quote_of(STANDARD), smaller=smaller), as_json=False)
     drawn = capsys.readouterr().out
     documents = DOCS.read_text(encoding="utf-8")
-    table, _ = drawn.split("\n\nOn top of")
-    assert table in documents, table
-    _, smaller = drawn.split("\n\nWhat can be left out")
-    assert smaller.rstrip() in documents, smaller
+    _, listed = drawn.split("\n\nWhat can be left out")
+    assert listed.rstrip() in documents, listed
 
 
 @pytest.mark.parametrize(
@@ -166,4 +167,4 @@ def test_what_is_left_out_already_is_not_offered_again() -> None:
         models=4,
         before=2,
     )
-    assert [(one.rungs, one.quote.planned_calls) for one in smaller] == [(3, 4 + 8 + 36 + 8)]
+    assert [(one.rungs, one.lines.planned_calls) for one in smaller] == [(3, 4 + 8 + 36 + 8)]

@@ -10,19 +10,23 @@ from uuid import UUID
 import click
 import pytest
 
-from dialectic.app.sessions import Overview
 from dialectic.cli.display.follow import LineDisplay
 from dialectic.cli.display.progress import Counting
 from dialectic.cli.display.quote import describe_shortage
 from dialectic.cli.display.results import telling_unstarted
 from dialectic.cli.options import KEPT
+from dialectic.contract.contributions import JobError, JobRecord
+from dialectic.contract.events import SessionCancelled, SessionEvent, SessionPaused, StageEnded
+from dialectic.contract.sessions import SessionDetail, SessionRecord
+from dialectic.core.job import JobStatus
 from dialectic.errors import Remedy, RemedyAction
 from dialectic.pipeline.call_estimate import Terms
 from dialectic.pipeline.estimate import Brief, build_quote
 from dialectic.processes.loader import load_process
-from dialectic.providers.offline import CARDS
+from dialectic.providers.offline.provider import CARDS
 from tests.cases import each_case
 from tests.problems import list_codes, list_commands
+from tests.sample_events import build_event
 
 if TYPE_CHECKING:
     from dialectic.cli.backend import Backend
@@ -37,7 +41,7 @@ def at_a_server() -> Iterator[None]:
         yield
 
 
-def test_a_session_that_was_made_is_named_to_whoever_leaves_before_it_begins(
+def test_a_created_session_is_named_to_a_user_who_leaves_before_it_starts(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with pytest.raises(asyncio.CancelledError), telling_unstarted(SESSION):
@@ -47,11 +51,17 @@ def test_a_session_that_was_made_is_named_to_whoever_leaves_before_it_begins(
     assert "`dialectic resume 0123abcd`" in said
 
 
-def build_waiting(code: str, remedy: Remedy | None) -> Overview:
+def build_waiting(code: str, remedy: Remedy | None) -> SessionDetail:
     told = None if remedy is None else remedy.as_dict()
     entry = {"attempt": 1, "code": code, "message": "There is too little.", "remedy": told}
-    job = {"status": "paused", "status_reason": code, "error_details": [entry]}
-    return Overview(session={"id": SESSION}, stages=[], jobs=[job], contributions=[])
+    job = JobRecord.model_construct(
+        status=JobStatus.PAUSED,
+        status_reason=code,
+        error_details=[JobError.model_validate(entry)],
+    )
+    return SessionDetail.model_construct(
+        session=SessionRecord.model_construct(id=SESSION), jobs=[job]
+    )
 
 
 def test_money_that_is_missing_is_put_in_first_and_then_the_session_goes_on() -> None:
@@ -84,22 +94,33 @@ def test_commands_about_a_session_name_the_server() -> None:
     ]
 
 
+def build_ended(status: str) -> StageEnded:
+    return StageEnded(
+        session_id=SESSION,
+        stage_slug="thesis",
+        iteration_number=1,
+        status=status,
+        completed=0,
+        failed=1,
+        cancelled=0,
+    )
+
+
 @each_case(
-    ("kind", "status", "goes_on"),
+    ("data", "goes_on"),
     [
-        ("contribution_generation_complete", "complete", True),
-        ("contribution_generation_complete", "failed", False),
-        ("session_cancelled", "", False),
-        ("session_paused", "", True),
+        (build_ended("complete"), True),
+        (build_ended("failed"), False),
+        (SessionCancelled(session_id=SESSION), False),
+        (SessionPaused(session_id=SESSION), True),
     ],
 )
 def test_nothing_is_forecast_of_a_session_that_has_ended_early(
-    kind: str, status: str, goes_on: bool
+    data: SessionEvent, *, goes_on: bool
 ) -> None:
     process = load_process("standard")
     brief = Brief(request="Sell what is left over.", domain="General")
     quote = build_quote(process, CARDS[:1], brief, Terms())
     counting = Counting(cast("Backend", None), LineDisplay(), quote)
-    data = {"stageSlug": "thesis", "status": status, "failed": 1, "completed": 0}
-    counting.show({"type": kind, "data": data})
+    counting.show(build_event(data))
     assert ("in the end" in counting.counters.describe()) is goes_on

@@ -1,4 +1,4 @@
-"""A session that nobody takes up is noticed once, and one that is worked on never."""
+"""A session without a worker is noticed once, and one with a worker never."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.app.sessions import Overview
 from dialectic.cli.display.follow import ALIVE, DUE, IDLE_S, StallDetector
+from dialectic.contract.contributions import JobRecord
+from dialectic.contract.sessions import SessionDetail
 from dialectic.core.job import JobStatus
 
 
-def look(*statuses: JobStatus) -> Overview:
-    return Overview({}, [], [{"status": status.value} for status in statuses], [])
+def look(*statuses: JobStatus) -> SessionDetail:
+    jobs = [JobRecord.model_construct(status=status) for status in statuses]
+    return SessionDetail.model_construct(jobs=jobs)
 
 
 @pytest.mark.parametrize("due", sorted(DUE))
@@ -24,7 +26,7 @@ def test_it_is_told_once_when_it_has_waited_for_so_long(due: JobStatus) -> None:
 
 
 @pytest.mark.parametrize("alive", sorted(ALIVE))
-def test_whoever_works_in_between_begins_the_wait_anew(alive: JobStatus) -> None:
+def test_work_in_between_starts_the_wait_again(alive: JobStatus) -> None:
     idleness = StallDetector()
     assert not idleness.notice(look(JobStatus.PENDING), 0.0)
     assert not idleness.notice(look(JobStatus.PENDING, alive), IDLE_S)
@@ -33,6 +35,6 @@ def test_whoever_works_in_between_begins_the_wait_anew(alive: JobStatus) -> None
 
 
 @given(st.lists(st.sampled_from(sorted(set(JobStatus) - DUE))))
-def test_where_nothing_could_begin_nobody_is_missed(statuses: list[JobStatus]) -> None:
+def test_without_runnable_jobs_no_worker_is_missed(statuses: list[JobStatus]) -> None:
     idleness = StallDetector()
     assert not any(idleness.notice(look(*statuses), now_s) for now_s in (0.0, 2 * IDLE_S))

@@ -19,7 +19,7 @@ from tests.cases import each_case
         ("# #", ""),
     ],
 )
-def test_a_closing_row_of_hashes_is_no_part_of_the_title(line: str, title: str) -> None:
+def test_a_closing_row_of_hashes_is_not_part_of_the_title(line: str, title: str) -> None:
     assert list_sections(f"{line}\ntext", 1) == [(title, "text")]
 
 

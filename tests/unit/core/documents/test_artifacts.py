@@ -166,7 +166,7 @@ def test_an_answer_that_is_wrapped_into_one_fence_is_read_without_it(opening: st
 
 
 @pytest.mark.parametrize("text", ["```\n## Risks\nMany.\n```", "```md\n## Risks\nMany.\n```\nx"])
-def test_a_fence_that_is_no_wrapper_stays_a_fence(text: str) -> None:
+def test_a_fence_that_is_not_a_wrapper_stays_a_fence(text: str) -> None:
     assert cut(text) is None
 
 
@@ -259,7 +259,7 @@ answers = st.builds(
 
 
 @given(answers)
-def test_what_is_cut_out_stands_in_the_answer_word_for_word(text: str) -> None:
+def test_an_extracted_document_is_in_the_answer_word_for_word(text: str) -> None:
     result = extract_documents(text, [RISKS, GAPS, DETAIL])
     assert [*result.found, *result.missing] == sorted(
         ["risks", "gaps", "detail"], key=lambda key: key in result.missing

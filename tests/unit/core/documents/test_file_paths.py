@@ -9,27 +9,24 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dialectic.core.documents.file_locations import (
+from dialectic.core.documents.file_paths import (
     COUNT_MAX,
     KEY_CHARS_MAX,
+    PATH_CHARS_MAX,
     STAGES_MAX,
     TURN_MAX,
-    About,
     ChunkFile,
-    Combining,
     ContributionFile,
     ContributionName,
     ExportArchive,
-    From,
     GeneralResource,
     InitialPrompt,
     Intermediate,
     Place,
-    Plain,
     ProjectFile,
     ProjectFileKind,
     RawResponse,
-    Reducing,
+    Relation,
     ResourceKind,
     SeedPrompt,
     StageDocument,
@@ -37,8 +34,10 @@ from dialectic.core.documents.file_locations import (
     UserFeedback,
     WorkItem,
     WorkStatus,
+    build_path,
+    fold_sources,
+    parse_path,
 )
-from dialectic.core.documents.file_paths import PATH_CHARS_MAX, build_path, fold_sources, parse_path
 from dialectic.core.slug import SLUG_CHARS_MAX, is_slug, slugify_name
 from dialectic.errors import UsageError
 from tests.cases import each_case
@@ -51,9 +50,9 @@ SYNTHESIS = StageFolder("city-garden", "0a1b2c3d", 2, 3, "synthesis")
 GPT, CLAUDE = "openai-gpt-4-1", "anthropic-claude"
 
 first_thesis = ContributionName(GPT, 1, "thesis")
-critique = ContributionName(CLAUDE, 2, "antithesis", About(GPT))
-pairwise = ContributionName(GPT, 3, "pairwise_synthesis_chunk", From((GPT, CLAUDE)))
-reduced = ContributionName(GPT, 1, "reduced_synthesis", Reducing("00ff00ff"))
+critique = ContributionName(CLAUDE, 2, "antithesis", Relation("about", (GPT,)))
+pairwise = ContributionName(GPT, 3, "pairwise_synthesis_chunk", Relation("from", (GPT, CLAUDE)))
+reduced = ContributionName(GPT, 1, "reduced_synthesis", Relation("reducing", ("00ff00ff",)))
 final = ContributionName(GPT, 1, "synthesis")
 
 EXAMPLES: list[tuple[Place, str]] = [
@@ -87,7 +86,9 @@ EXAMPLES: list[tuple[Place, str]] = [
         "anthropic-claude_critiquing_openai-gpt-4-1_2_antithesis.md",
     ),
     (
-        ContributionFile(THESIS, ContributionName(GPT, 1, "fact-check", About(CLAUDE))),
+        ContributionFile(
+            THESIS, ContributionName(GPT, 1, "fact-check", Relation("about", (CLAUDE,)))
+        ),
         "city-garden/session_0a1b2c3d/iteration_1/1_thesis/"
         "openai-gpt-4-1_about_anthropic-claude_1_fact-check.md",
     ),
@@ -156,11 +157,13 @@ keys = (
     .filter(lambda text: len(text) <= KEY_CHARS_MAX)
 )
 relations = st.one_of(
-    st.just(Plain()),
-    slugs.map(About),
-    st.lists(slugs, min_size=1, max_size=5).map(lambda found: From(fold_sources(found))),
-    short_ids.map(Reducing),
-    short_ids.map(Combining),
+    st.just(Relation()),
+    slugs.map(lambda slug: Relation("about", (slug,))),
+    st.lists(slugs, min_size=1, max_size=5).map(
+        lambda found: Relation("from", fold_sources(found))
+    ),
+    short_ids.map(lambda short: Relation("reducing", (short,))),
+    short_ids.map(lambda short: Relation("combining", (short,))),
 )
 versions = st.just(1) | st.integers(1, TURN_MAX)
 contributions = st.builds(ContributionName, slugs, counts, types, relations, versions)
@@ -303,8 +306,8 @@ def test_a_stage_folder_needs_a_proper_slug(stage: str) -> None:
 def test_a_short_id_has_eight_hexadecimal_digits(short: str) -> None:
     with refusing(UsageError, reason="bad_part", subject="session"):
         StageFolder("garden", short, 1, 1, "thesis")
-    with refusing(UsageError, reason="bad_part", subject="source_id"):
-        Reducing(short)
+    with refusing(UsageError, reason="bad_part", subject="sources"):
+        Relation("reducing", (short,))
 
 
 @each_case("kind", ["", "Thesis", "thesis_continuation_3", "a__b", "final_synthesis"])
@@ -322,13 +325,13 @@ def test_a_document_key_is_written_in_words_and_underscores(key: str) -> None:
 @each_case("sources", [(), ("",), ("a_b",), ("x" * 64, "y" * 64)])
 def test_sources_are_slugs_that_fit_into_a_name(sources: tuple[str, ...]) -> None:
     with refusing(UsageError, reason="bad_part", subject="sources"):
-        From(sources)
+        Relation("from", sources)
 
 
 @given(st.lists(slugs, min_size=1, max_size=400))
 def test_any_number_of_sources_can_be_folded_into_a_name(found: list[str]) -> None:
     folded = fold_sources(found)
-    assert From(folded).sources == folded
+    assert Relation("from", folded).sources == folded
     assert folded[0] == found[0]
 
 
@@ -340,7 +343,11 @@ def test_different_sources_fold_differently() -> None:
 
 def test_the_longest_name_the_rules_allow_fits_a_file_system() -> None:
     longest = ContributionName(
-        "m" * SLUG_CHARS_MAX, COUNT_MAX, "t" * KEY_CHARS_MAX, From(("s" * 64, "z" * 13)), TURN_MAX
+        "m" * SLUG_CHARS_MAX,
+        COUNT_MAX,
+        "t" * KEY_CHARS_MAX,
+        Relation("from", ("s" * 64, "z" * 13)),
+        TURN_MAX,
     )
     for place in (
         RawResponse(THESIS, longest, TURN_MAX),

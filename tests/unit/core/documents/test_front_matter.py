@@ -1,4 +1,4 @@
-"""A document is read back as it was written, whatever stands in it."""
+"""A document is read back as it was written, whatever it contains."""
 
 from __future__ import annotations
 

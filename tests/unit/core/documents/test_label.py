@@ -1,4 +1,4 @@
-"""Labels tell documents apart and tell nobody who wrote them; the order is fair and repeatable."""
+"""Labels tell documents apart and hide their authors; the order is fair and repeatable."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from dialectic.core.documents.manifest import (
+from dialectic.core.documents.prompts import (
     Entry,
     Manifest,
     check_manifest,

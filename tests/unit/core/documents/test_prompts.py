@@ -123,7 +123,7 @@ def test_any_template_tells_what_it_wants_or_is_refused_by_its_name(template: st
             render_template("odd", template, dict.fromkeys(wanted, "x"))
 
 
-def test_a_variable_that_nobody_gives_is_an_error_that_names_it_and_the_prompt() -> None:
+def test_a_variable_without_a_value_is_an_error_that_names_it_and_the_prompt() -> None:
     with refusing(InvalidProcess, "'audience'", reason="not_renderable", subject="thesis"):
         render_template("thesis", "For {{ audience }}.", {"request": "x"})
 

@@ -1,4 +1,4 @@
-"""A text that was cut and gone on with exactly is the text it was; what is said twice is not."""
+"""A text that was cut and continued exactly is the text it was; what is said twice is not."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_turns_of_any_size_are_joined_to_the_text_they_were(size: int) -> None:
     assert join(turns) == Joined(DOCUMENT)
 
 
-def test_a_code_block_behind_another_is_no_fence_that_is_opened_again() -> None:
+def test_a_code_block_after_another_is_not_a_fence_that_is_opened_again() -> None:
     text = "```sh\nmake run\n```\n\n```sh\nmake test\n```\n"
     for cut in range(1, len(text)):
         assert join([text[:cut], text[cut:]]).text == text
@@ -160,7 +160,7 @@ HEAD, REST = DOCUMENT[:500], DOCUMENT[500:]
 @each_case("cut", range(200, 1_100, 7))
 @each_case("chars", [40, 150])
 def test_words_within_a_line_that_are_said_again_are_left_out(cut: int, chars: int) -> None:
-    """A model that begins anew does so at a word."""
+    """A model that starts over does so at a word."""
     text = "A plain paragraph of words, each of which is another: " + " ".join(
         f"word{number} and {letter * 3}{number}"
         for number, letter in zip(range(90), itertools.cycle("bcdfghjklmnpqrstvwz"), strict=False)

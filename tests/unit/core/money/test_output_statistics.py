@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from dialectic.core.money.output_statistics import (
+from dialectic.core.money.quote import (
     NOTHING,
     SCALE_MAX,
     OutputStatistics,

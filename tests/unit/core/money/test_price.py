@@ -216,7 +216,7 @@ def test_a_share_of_the_budget_may_be_spent_unasked_too() -> None:
         check_spend(31, Funds(10**6, 100, 30), FIFTH)
 
 
-def test_a_wallet_that_only_counts_asks_nobody_but_keeps_to_the_budget() -> None:
+def test_a_wallet_that_only_counts_asks_no_question_but_keeps_to_the_budget() -> None:
     check_spend(10**12, Funds(None), FIFTH)
     check_spend(30, Funds(None, 100, 30), FIFTH)
     with pytest.raises(FundsError):
@@ -272,7 +272,7 @@ def test_an_amount_is_read_exactly(text: str, amount: int) -> None:
         ),
     ],
 )
-def test_what_is_no_amount_is_refused_by_name(text: str) -> None:
+def test_an_invalid_amount_is_refused_by_name(text: str) -> None:
     with refusing(UsageError, reason="not_an_amount"):
         parse_usd(text)
 

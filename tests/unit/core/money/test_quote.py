@@ -22,7 +22,7 @@ from dialectic.core.money.quote import (
     build_forecast,
     list_steps,
 )
-from dialectic.providers.offline import CARDS
+from dialectic.providers.offline.provider import CARDS
 from tests.cases import each_case
 
 CARD = CARDS[0]
@@ -187,6 +187,6 @@ def test_when_everything_is_done_nothing_is_left_even_if_more_was_done_than_plan
     assert forecast.whole.credits == 50
 
 
-def test_what_no_line_speaks_of_was_paid_all_the_same() -> None:
+def test_a_call_without_a_line_was_still_paid() -> None:
     forecast = build_forecast(build(), {("elsewhere", "thing", 1): Amount(1, 2, 3, 4)})
     assert forecast.whole == Amount(1, 2, 3, 4)

@@ -546,7 +546,7 @@ def test_what_was_recombined_descends_from_nothing_older() -> None:
     ),
     (lambda c: c.update(starting_stage="synthesis"), "is not reached from the start"),
 )
-def test_stages_that_are_no_chain_are_refused(change: Change, words: str) -> None:
+def test_stages_that_do_not_form_a_chain_are_refused(change: Change, words: str) -> None:
     assert words in refuse(changed(change))
 
 

@@ -13,23 +13,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from dialectic.core.documents.file_locations import (
+from dialectic.core.documents.file_paths import (
     ChunkFile,
     ContributionFile,
     ContributionName,
     InitialPrompt,
     StageFolder,
+    build_path,
+    parse_path,
 )
-from dialectic.core.documents.file_paths import build_path, parse_path
 from dialectic.core.documents.front_matter import render_document
-from dialectic.core.documents.manifest import Entry, Manifest
+from dialectic.core.documents.prompts import Entry, Manifest
 from dialectic.core.documents.readme import build_readme
+from dialectic.core.session_state import Phase
 from dialectic.core.slug import short_id
 from dialectic.core.transfer.row_conversion import (
     Renaming,
     build_new_ids,
     build_rows,
-    get_content,
+    decide_content_in,
     parse_rows,
     read_content,
     rename_rows,
@@ -43,7 +45,7 @@ NOW = "2026-05-01T10:00:00+00:00"
 Snapshot = dict[str, list[dict[str, Any]]]
 
 
-def build_session(session_id: UUID, nth: int, status: str, process: str, model: str) -> Any:
+def build_session(session_id: UUID, nth: int, phase: Phase, process: str, model: str) -> Any:
     return {
         "id": str(session_id),
         "tenant_id": "somebody",
@@ -56,8 +58,8 @@ def build_session(session_id: UUID, nth: int, status: str, process: str, model: 
         "current_stage_slug": "thesis",
         "until_stage_slug": "thesis",
         "iteration_count": 1,
-        "status": status,
-        "status_before_pause": "generating_thesis" if status == "paused" else None,
+        "phase": phase,
+        "phase_before_pause": Phase.GENERATING if phase is Phase.PAUSED else None,
         "is_autopilot": True,
         "continue_until_complete": True,
         "max_output_tokens": None,
@@ -160,7 +162,7 @@ def build_snapshot(
     sessions: list[UUID],
     contributions: list[UUID],
     shared: list[UUID],
-    status: str,
+    phase: Phase,
     run_status: str = "complete",
 ) -> Snapshot:
     """A project with sessions and contributions of these ids, at a place with those shared ones."""
@@ -219,7 +221,7 @@ def build_snapshot(
         "system_prompts": [{"id": prompt, "name": "role", "content_hash": HASH}],
         "ai_providers": [{"id": model, "api_identifier": "a/b", "provider": "a", "config": {}}],
         "dialectic_sessions": [
-            build_session(session_id, nth, status, process, model)
+            build_session(session_id, nth, phase, process, model)
             for nth, session_id in enumerate(sessions)
         ],
         "dialectic_stage_runs": [run],
@@ -238,9 +240,9 @@ own_ids = st.uuids(version=4)
 sessions = st.lists(own_ids, min_size=1, max_size=4, unique_by=lambda one: str(one)[:8])
 contributions = st.lists(own_ids, max_size=6, unique=True)
 shared_ids = st.lists(own_ids, min_size=5, max_size=5, unique=True)
-statuses = st.sampled_from(["paused", "pending_thesis", "thesis_generation_complete"])
+phases = st.sampled_from(Phase)
 run_statuses = st.sampled_from(["complete", "generating", "waiting"])
-snapshots = st.builds(build_snapshot, sessions, contributions, shared_ids, statuses, run_statuses)
+snapshots = st.builds(build_snapshot, sessions, contributions, shared_ids, phases, run_statuses)
 
 
 @given(snapshots)
@@ -249,11 +251,11 @@ def test_rows_that_are_written_are_read_back(snapshot: Snapshot) -> None:
     assert parse_rows(rows.as_bytes()) == rows
 
 
-@given(st.data(), sessions, contributions, statuses)
+@given(st.data(), sessions, contributions, phases)
 def test_neither_the_order_of_rows_nor_the_ids_of_a_place_change_what_is_written(
-    data: st.DataObject, own: list[UUID], written: list[UUID], status: str
+    data: st.DataObject, own: list[UUID], written: list[UUID], phase: Phase
 ) -> None:
-    here, there = (build_snapshot(own, written, data.draw(shared_ids), status) for _ in range(2))
+    here, there = (build_snapshot(own, written, data.draw(shared_ids), phase) for _ in range(2))
     shuffled = {table: data.draw(st.permutations(rows)) for table, rows in there.items()}
     assert build_rows(shuffled).as_bytes() == build_rows(here).as_bytes()
 
@@ -277,18 +279,16 @@ def test_a_copy_shares_no_id_of_its_own_and_moves_back_to_the_original(
 @given(snapshots)
 def test_a_bundle_holds_no_work_in_flight(snapshot: Snapshot) -> None:
     rows = build_rows(snapshot)
-    assert {row.status for row in rows.dialectic_sessions} <= {
-        "pending_thesis",
-        "thesis_generation_complete",
-        "thesis_generation_failed",
-    }
+    assert {row.phase for row in rows.dialectic_sessions}.isdisjoint(
+        {Phase.GENERATING, Phase.PAUSED}
+    )
     assert {row.status for row in rows.dialectic_stage_runs} <= {"complete", "cancelled"}
 
 
 @pytest.mark.parametrize("written", [[], [UUID(int=9 << 96)]])
 def test_a_stage_that_waits_is_left_out_unless_it_has_documents(written: list[UUID]) -> None:
     one, *shared = [UUID(int=n << 96) for n in range(2, 8)]
-    rows = build_rows(build_snapshot([one], written, shared, "pending_thesis", "waiting"))
+    rows = build_rows(build_snapshot([one], written, shared, Phase.PENDING, "waiting"))
     assert [row.status for row in rows.dialectic_stage_runs] == ["cancelled"] * len(written)
 
 
@@ -302,16 +302,16 @@ def test_a_bundle_of_an_earlier_program_has_no_chunks() -> None:
 
 
 @given(st.text(), st.booleans())
-def test_a_text_that_stands_in_its_file_is_found_there(text: str, has_fields: bool) -> None:
+def test_a_text_that_is_in_its_file_is_found_there(text: str, has_fields: bool) -> None:
     file = (render_document({"type": "thesis"}, text) if has_fields else text).encode()
-    where = get_content(file, hashlib.sha256(text.encode()).hexdigest())
+    where = decide_content_in(file, hashlib.sha256(text.encode()).hexdigest())
     assert where == ("body" if has_fields else "file")
     assert read_content(file, where) == text
 
 
 @pytest.mark.parametrize("data", [b"something else", b"\xff\xfe", b"---\n- [[[\n---\nbody"])
 def test_a_text_that_stands_nowhere_is_kept_in_the_row(data: bytes) -> None:
-    assert get_content(data, hashlib.sha256(b"the text").hexdigest()) == "row"
+    assert decide_content_in(data, hashlib.sha256(b"the text").hexdigest()) == "row"
 
 
 # -- what hangs in the air -------------------------------------------------------------------------
@@ -319,7 +319,7 @@ def test_a_text_that_stands_nowhere_is_kept_in_the_row(data: bytes) -> None:
 
 def build_small() -> ProjectRows:
     one, two, *shared = [UUID(int=n << 96) for n in range(2, 9)]
-    return build_rows(build_snapshot([one], [two], shared, "pending_thesis"))
+    return build_rows(build_snapshot([one], [two], shared, Phase.PENDING))
 
 
 def refuse(rows: ProjectRows, reason: str) -> None:

@@ -12,8 +12,7 @@ from uuid import UUID, uuid5
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.core.documents.file_locations import Combining, Intermediate
-from dialectic.core.documents.file_paths import build_path, parse_path
+from dialectic.core.documents.file_paths import Intermediate, Relation, build_path, parse_path
 from dialectic.core.documents.stitching import Chunk
 from dialectic.core.job import (
     COMBINED,
@@ -21,7 +20,6 @@ from dialectic.core.job import (
     Input,
     Labelled,
     MergePayload,
-    Naming,
     parse_payload,
 )
 from dialectic.core.models.messages import FinishReason, Usage, UsageSource
@@ -107,7 +105,7 @@ def test_no_answer_is_to_be_shorter_than_a_quarter_of_what_it_merges_if_it_has_t
 
 
 @given(SIZES, ROOMS)
-def test_the_tree_is_no_deeper_than_halving_makes_it(sizes: list[int], room: Room) -> None:
+def test_the_tree_is_at_most_as_deep_as_halving_makes_it(sizes: list[int], room: Room) -> None:
     levels = decide_tree(sizes, room)
     assert len(levels) <= 1 + ceil(log2(sum(sizes) / room.reader_tokens + 1)) + ceil(
         log2(len(sizes))
@@ -144,11 +142,11 @@ READER = ExecutePayload(
     origin=2,
     source_group=None,
     target_contribution_id=None,
-    naming=Naming(kind="plain"),
+    naming=Relation(),
 )
 
 
-def test_whoever_reads_the_same_in_the_same_step_with_the_same_model_needs_the_same_job() -> None:
+def test_readers_of_the_same_in_the_same_step_with_the_same_model_need_the_same_job() -> None:
     needed = build_combine(SESSION, "synthesis", READER, READER.inputs, 700)
     other = READER.model_copy(update={"model_index": 3, "ordinal": 4, "rank": 2})
     assert build_combine(SESSION, "synthesis", other, READER.inputs, 650).id == needed.id
@@ -255,12 +253,16 @@ def test_its_prompt_holds_its_documents_under_their_labels_and_a_length() -> Non
 
 def test_what_it_makes_is_an_intermediate_of_its_stage_named_by_its_combine_job() -> None:
     material = gather_merge(build_merge_scene(), JOB, build_payload())
-    assert (material.output_type, material.is_intermediate, material.rank) == (COMBINED, True, 7)
+    assert (material.payload.output_type, material.is_intermediate, material.rank) == (
+        COMBINED,
+        True,
+        7,
+    )
     path = build_path(Intermediate(material.folder, material.name))
     assert path.endswith("/_work/offline-architect_combining_0badcafe_7_combined.md")
     place = parse_path(path)
     assert isinstance(place, Intermediate)
-    assert place.contribution.relation == Combining("0badcafe")
+    assert place.contribution.relation == Relation("combining", ("0badcafe",))
     assert [item.source_id for item in material.words.inputs] == [text.id for text in THESES]
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.core.documents.manifest import Entry
+from dialectic.core.documents.prompts import Entry
 from dialectic.core.models.messages import Role
 from dialectic.core.models.model import ModelCard
 from dialectic.errors import ContextWindowError, FundsError
@@ -30,13 +30,13 @@ from dialectic.pipeline.fit.compress import (
     SHARES,
     Candidate,
     Fitted,
+    Shortened,
     compress,
     decide_again,
     decide_budget,
     measure,
     score_turn,
 )
-from dialectic.pipeline.fit.shortener import Replacement
 from dialectic.pipeline.gather import Item, Material
 from dialectic.tokens.counting import count_request_tokens
 from tests.cases import each_case
@@ -63,8 +63,7 @@ class Scissors:
         self.weighed += [part.key for part in parts]
         return {part.key: (ord(part.text[:1] or "0") % 10) / 10 for part in parts}
 
-    async def apply(self, parts: Sequence[Part], budget_tokens: int) -> Replacement:
-        (part,) = parts
+    async def shorten(self, part: Part, budget_tokens: int) -> Shortened:
         self.asked.append((part.key, budget_tokens))
         text = part.text[:budget_tokens]
         entry = Entry(
@@ -76,7 +75,7 @@ class Scissors:
             compressor="scissors/1",
             budget_tokens=budget_tokens,
         )
-        return Replacement((Item(part.label, text),), (entry,))
+        return Shortened(text, entry)
 
 
 def build(
@@ -216,7 +215,7 @@ def test_older_turns_give_way_first_and_their_calls_to_go_on_with_them() -> None
     assert scissors.weighed == [], "the age of turns is known"
 
 
-def test_where_there_is_no_choice_nobody_is_asked_what_it_is_worth() -> None:
+def test_without_a_choice_no_value_is_computed() -> None:
     fitted, scissors = squeeze(build(inputs=["9" * 5_000]), wide(4_000, 400))
     (entry,) = fitted.manifest.items
     assert (entry.value, entry.compressor) == (None, "scissors/1")

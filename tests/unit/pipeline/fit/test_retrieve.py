@@ -67,7 +67,7 @@ def test_what_is_chosen_fits_and_is_the_best_that_was_found(
 
 
 @given(FOUND)
-def test_what_is_told_stands_in_the_order_of_the_documents_each_under_its_label(
+def test_passages_are_in_the_order_of_the_documents_each_under_its_label(
     places: list[tuple[int, int]],
 ) -> None:
     items = choose_passages([build_found(*p) for p in places], SEARCHED, 10_000, measure)

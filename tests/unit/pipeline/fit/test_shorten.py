@@ -25,17 +25,17 @@ from dialectic.errors import FundsError, SpendNeedsApproval
 from dialectic.pipeline.call import Answer
 from dialectic.pipeline.fit.embed import pack, score_likeness, unpack
 from dialectic.pipeline.fit.shorten import GAP, clip, trim
-from dialectic.pipeline.fit.shortener import build_purpose
+from dialectic.pipeline.fit.turn import build_purpose
 from dialectic.pipeline.gather import Item
-from dialectic.pipeline.reserve import Outlook, judge_outlook
-from dialectic.retrieval.base import Piece
+from dialectic.pipeline.reserve import Cost, Outlook, judge_outlook
+from dialectic.retrieval.pieces import Piece
 from tests.cases import each_case
 from tests.problems import refusing
 from tests.unit.pipeline.test_assemble import CARD, EVERYTHING, WORDS
 
 PAID = replace(CARD, name="sim/writer", context_window_tokens=8_000, max_output_tokens=1_000)
 OUTLOOK = Outlook(
-    card=PAID, before_tokens=20_000, counted_tokens=5_000, output_cap=1_000, extra_credits=400
+    card=PAID, before_tokens=20_000, counted_tokens=5_000, output_cap=1_000, extra=Cost(400)
 )
 FIFTH = Decimal("0.2")
 # A prompt of 5,000 tokens, a tenth more, at 0.1; an answer of 1,000 at 0.4; and the extra.
@@ -108,7 +108,7 @@ def test_an_abstract_that_is_too_long_ends_with_a_sentence(text: str, kept: str)
     assert trim(answer(text), 28, len) == kept
 
 
-def test_what_a_filter_left_is_no_abstract() -> None:
+def test_a_filtered_answer_is_not_an_abstract() -> None:
     assert trim(answer("Half of", FinishReason.FILTER), 28, len) == ""
 
 
@@ -134,4 +134,4 @@ def test_each_kind_of_money_is_judged_by_itself() -> None:
     with refusing(SpendNeedsApproval, reason="wallet"):
         judge_outlook(played, build_funds(1_000), FIFTH)
     judge_outlook(played, build_funds(5 * 950, is_play=True), FIFTH)
-    judge_outlook(replace(played, extra_credits=0), build_funds(0), FIFTH)
+    judge_outlook(replace(played, extra=Cost()), build_funds(0), FIFTH)

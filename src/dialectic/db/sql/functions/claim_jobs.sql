@@ -17,7 +17,7 @@ begin
     perform from dialectic.dialectic_generation_jobs j
     join unnest(p_tenant_ids, p_job_ids) as wanted (tenant_id, job_id)
       on j.tenant_id = wanted.tenant_id and j.id = wanted.job_id
-    where dialectic.is_to_be_had(j, p_grace)
+    where dialectic.is_claimable(j, p_grace)
     order by j.tenant_id, j.id
     for no key update of j;
   end if;
@@ -42,9 +42,9 @@ begin
       left join dialectic.dialectic_generation_jobs p
         on p.tenant_id = d.tenant_id and p.id = d.parent_job_id
       where d.tenant_id = wanted.tenant_id and d.id = wanted.job_id
-        and dialectic.is_to_be_had(d, p_grace)
+        and dialectic.is_claimable(d, p_grace)
         and (d.status <> 'processing' or d.lost_count < p_lost_max)
-        and s.status not in ('paused', 'cancelled')
+        and s.phase not in ('paused', 'cancelled')
         and (p.status is null or not dialectic.is_ended(p.status))
       for no key update of d skip locked
     ) due
@@ -54,7 +54,7 @@ end
 $$;
 
 -- Whether a job can be claimed: it is due, or its holder abandoned it.
-create or replace function dialectic.is_to_be_had(
+create or replace function dialectic.is_claimable(
   p_job dialectic.dialectic_generation_jobs, p_grace interval
 ) returns boolean
 language sql stable
@@ -106,7 +106,7 @@ begin
     from dialectic.dialectic_generation_jobs j
     join unnest(p_tenant_ids, p_job_ids) as wanted (tenant_id, job_id)
       on wanted.tenant_id = j.tenant_id and wanted.job_id = j.id
-    where dialectic.is_to_be_had(j, p_grace)
+    where dialectic.is_claimable(j, p_grace)
     order by j.tenant_id, j.id
     for no key update of j skip locked
   loop
@@ -137,7 +137,7 @@ create or replace function dialectic.judge(
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_session_status text;
+  v_session_phase dialectic.dialectic_session_phase;
 begin
   if p_job.status = 'processing' and p_job.lost_count >= p_lost_max then
     status := 'retry_loop_failed';
@@ -153,13 +153,13 @@ begin
     reason := 'parent ended';
     return;
   end if;
-  select s.status into v_session_status
+  select s.phase into v_session_phase
   from dialectic.dialectic_sessions s
   where s.tenant_id = p_job.tenant_id and s.id = p_job.session_id
   for share;
-  if v_session_status in ('paused', 'cancelled') then
-    status := v_session_status;
-    reason := 'session ' || v_session_status;
+  if v_session_phase in ('paused', 'cancelled') then
+    status := v_session_phase;
+    reason := 'session ' || v_session_phase;
   end if;
 end
 $$;

@@ -59,7 +59,7 @@ begin
     new.throttled_since := null;
   end if;
   -- The awaited input arrived while the job was running.
-  if new.is_poked and new.status in ('waiting_for_children', 'waiting_for_prerequisite') then
+  if new.is_poked and dialectic.is_waiting(new.status) then
     new.is_poked := false;
     new.status_reason := null;
     new.status := case new.status

@@ -14,7 +14,7 @@ begin
     perform dialectic.handle_job_completion(new);
   elsif new.status = 'waiting_for_children' then
     perform dialectic.wake_parent(new.tenant_id, new.id);
-    perform dialectic.poke_beside(new);
+    perform dialectic.poke_siblings(new);
   end if;
   return null;
 end

@@ -7,26 +7,24 @@
 
 -- Reserve money for one call. The request is sent right after this commit, so from then on it may
 -- cost money. The same call again returns its existing hold. With a fraction, the amount may not
--- exceed this share of the available money; more needs a user's approval.
+-- exceed this share of the available money; more needs a user's approval. A worker names the tenant,
+-- which saves it a round trip.
 create or replace function dialectic.reserve_funds(
-  p_key text, p_wallet_id uuid, p_is_play boolean, p_purpose text, p_model_name text,
-  p_session_id uuid, p_stage_slug text, p_job_id uuid, p_attempt integer, p_amount bigint,
-  p_input_rate numeric, p_output_rate numeric, p_input_tokens bigint, p_output_cap bigint,
-  p_unasked_fraction numeric
+  p_tenant_id uuid, p_unasked_fraction numeric, p_key text, p_wallet_id uuid, p_is_play boolean,
+  p_purpose text, p_model_name text, p_session_id uuid, p_stage_slug text, p_job_id uuid,
+  p_attempt integer, p_amount bigint, p_input_rate numeric, p_output_rate numeric,
+  p_input_tokens bigint, p_output_cap bigint
 ) returns dialectic.token_wallet_holds
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_tenant uuid := dialectic.current_tenant();
+  v_tenant uuid := coalesce(p_tenant_id, dialectic.current_tenant());
   v_hold dialectic.token_wallet_holds;
   v_budget bigint;
 begin
-  -- An attempt that lost its job must not call. Looked up by key, as in queries/jobs.sql.
-  if p_job_id is not null and not exists (
-    select from dialectic.dialectic_generation_jobs j
-    where j.tenant_id = v_tenant and j.id = p_job_id
-      and j.attempt_count = p_attempt and j.status::text = 'processing'
-  ) then
+  perform dialectic.act_for(v_tenant);
+  -- An attempt that lost its job must not call.
+  if p_job_id is not null and not dialectic.is_under_way(v_tenant, p_job_id, p_attempt) then
     raise exception 'attempt % of job % has ended', p_attempt, p_job_id
       using errcode = 'DJ105', constraint = 'attempt_is_under_way';
   end if;
@@ -55,23 +53,6 @@ begin
   perform dialectic.hold_in_wallet(
     v_tenant, p_wallet_id, p_is_play, p_amount, p_unasked_fraction, v_budget);
   return v_hold;
-end
-$$;
-
--- The same for a worker, which names the tenant, in one round trip.
-create or replace function dialectic.reserve_funds_for(
-  p_tenant_id uuid, p_unasked_fraction numeric, p_key text, p_wallet_id uuid, p_is_play boolean,
-  p_purpose text, p_model_name text, p_session_id uuid, p_stage_slug text, p_job_id uuid,
-  p_attempt integer, p_amount bigint, p_input_rate numeric, p_output_rate numeric,
-  p_input_tokens bigint, p_output_cap bigint
-) returns dialectic.token_wallet_holds
-language plpgsql
-as $$
-begin
-  perform dialectic.act_for(p_tenant_id);
-  return dialectic.reserve_funds(p_key, p_wallet_id, p_is_play, p_purpose, p_model_name, p_session_id,
-    p_stage_slug, p_job_id, p_attempt, p_amount, p_input_rate, p_output_rate, p_input_tokens,
-    p_output_cap, p_unasked_fraction);
 end
 $$;
 

@@ -46,17 +46,6 @@ as $$
     and p_row.key_refused_at is null
 $$;
 
--- A slot or a probe belongs to an attempt for as long as the attempt holds its job.
-create or replace function dialectic.is_calling(p_tenant_id uuid, p_job_id uuid, p_attempt integer)
-returns boolean
-language sql stable
-as $$
-  select exists (
-    select from dialectic.dialectic_generation_jobs j
-    where j.tenant_id = p_tenant_id and j.id = p_job_id and j.attempt_count = p_attempt
-      and j.status = 'processing')
-$$;
-
 create or replace function dialectic.lock_endpoint(p_endpoint text)
 returns dialectic.dialectic_endpoints
 language plpgsql
@@ -177,7 +166,7 @@ as $$
     when p_row.circuit = 'open' then greatest(0.0, extract(epoch from p_row.probe_at - p_now))
     when (p_row.probe_tenant_id, p_row.probe_job_id, p_row.probe_attempt)
       = (p_tenant_id, p_job_id, p_attempt) then 0.0
-    when dialectic.is_calling(p_row.probe_tenant_id, p_row.probe_job_id, p_row.probe_attempt)
+    when dialectic.is_under_way(p_row.probe_tenant_id, p_row.probe_job_id, p_row.probe_attempt)
       then 5.0
     when p_row.probe_at > p_now - interval '1 minute' and not exists (
       select from dialectic.dialectic_generation_jobs j
@@ -187,7 +176,8 @@ as $$
   end
 $$;
 
--- Whether one more concurrent call is allowed. Slots of dead workers are freed when none is left.
+-- Whether one more concurrent call is allowed. A slot belongs to an attempt for as long as it is
+-- under way: slots of dead workers are freed when none is left.
 create or replace function dialectic.has_place(
   p_endpoint text, p_tenant_id uuid, p_job_id uuid, p_max_concurrency integer
 ) returns boolean
@@ -200,7 +190,7 @@ begin
   end if;
   delete from dialectic.dialectic_endpoint_calls c
   where c.endpoint = p_endpoint
-    and not dialectic.is_calling(c.holder_tenant_id, c.job_id, c.attempt);
+    and not dialectic.is_under_way(c.holder_tenant_id, c.job_id, c.attempt);
   return dialectic.count_others(p_endpoint, p_tenant_id, p_job_id) < p_max_concurrency;
 end
 $$;
@@ -346,7 +336,10 @@ begin
       and dialectic.total(v_row.failures) * 2 >= dialectic.total(v_row.calls)) then
     v_row := dialectic.open_circuit(v_row, v_now, 'provider_failing', p_message);
   elsif v_is_probe and p_outcome = 'unused' then
-    v_row := dialectic.return_probe(v_row, v_now);
+    -- The probe was not sent: the next call may probe.
+    v_row.circuit := 'open';
+    v_row.probe_at := v_now;
+    v_row := dialectic.forget_probe(v_row);
   elsif v_is_probe then
     v_row := dialectic.close_circuit(v_row);
   end if;
@@ -402,19 +395,6 @@ begin
   end;
   p_row.opened_count := p_row.opened_count + 1;
   return dialectic.forget_calls(dialectic.forget_probe(p_row));
-end
-$$;
-
--- The probe was not sent: the next call may probe.
-create or replace function dialectic.return_probe(
-  p_row dialectic.dialectic_endpoints, p_now timestamptz
-) returns dialectic.dialectic_endpoints
-language plpgsql immutable
-as $$
-begin
-  p_row.circuit := 'open';
-  p_row.probe_at := p_now;
-  return dialectic.forget_probe(p_row);
 end
 $$;
 

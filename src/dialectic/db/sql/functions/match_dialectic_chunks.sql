@@ -8,9 +8,7 @@
 --
 -- The rarest words of a question select the pieces; the common words only add to the scores of the
 -- selected ones. Words are read by index-only scans, clustered by word.
-drop function if exists dialectic.match_dialectic_chunks(
-  uuid, uuid, uuid[], text, vector, text, real, integer, integer);
-create function dialectic.match_dialectic_chunks(
+create or replace function dialectic.match_dialectic_chunks(
   p_project_id uuid, p_session_id uuid, p_source_ids uuid[], p_embedding_model text,
   p_vector vector, p_words text, p_word_weight real, p_limit integer, p_index_from integer
 ) returns table (memory_id bigint, score double precision, likeness double precision, word_score double precision)

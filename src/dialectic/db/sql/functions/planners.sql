@@ -93,7 +93,7 @@ begin
     where p_job.status <> 'completed'
       and j.tenant_id = p_job.tenant_id and j.session_id = p_job.session_id
       and j.iteration_number = p_job.iteration_number and j.stage_slug <> p_job.stage_slug
-      and j.status in ('waiting_for_children', 'waiting_for_prerequisite')
+      and dialectic.is_waiting(j.status)
       and j.parent_job_id is null and j.job_type is distinct from 'combine'
   ) moved
   join dialectic.dialectic_generation_jobs j using (tenant_id, id)
@@ -154,10 +154,8 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 begin
   update dialectic.dialectic_generation_jobs j
-  set is_poked = j.status not in ('waiting_for_children', 'waiting_for_prerequisite'),
-      status_reason = case
-        when j.status not in ('waiting_for_children', 'waiting_for_prerequisite') then j.status_reason
-      end,
+  set is_poked = not dialectic.is_waiting(j.status),
+      status_reason = case when not dialectic.is_waiting(j.status) then j.status_reason end,
       status = case j.status
         when 'waiting_for_children' then 'pending_next_step'
         when 'waiting_for_prerequisite' then 'pending'
@@ -165,13 +163,13 @@ begin
       end
   where j.tenant_id = p_tenant_id and j.id = p_job_id and not dialectic.is_ended(j.status)
     -- Skip jobs that are already marked: many jobs may end at once.
-    and (not j.is_poked or j.status in ('waiting_for_children', 'waiting_for_prerequisite'));
+    and (not j.is_poked or dialectic.is_waiting(j.status));
 end
 $$;
 
 -- A plan job whose children had ended before it began to wait finishes a step without the end of a
 -- job. Wake its siblings that await the step's output.
-create or replace function dialectic.poke_beside(p_plan dialectic.dialectic_generation_jobs)
+create or replace function dialectic.poke_siblings(p_plan dialectic.dialectic_generation_jobs)
 returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$

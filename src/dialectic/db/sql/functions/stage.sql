@@ -72,8 +72,7 @@ begin
   if v_status = 'complete' then
     perform dialectic.advance_session(p_tenant_id, p_session_id, p_iteration);
   else
-    perform dialectic.set_session_status(
-      p_tenant_id, p_session_id, p_iteration, p_stage, p_stage || '_generation_failed');
+    perform dialectic.move_session(p_tenant_id, p_session_id, p_iteration, p_stage, 'failed');
     -- Cancel later stages: their inputs will not come. Their finished documents stay.
     update dialectic.dialectic_generation_jobs j
     set status = 'cancelled', status_reason = format('stage %s %s', p_stage, v_status)
@@ -116,27 +115,28 @@ begin
       and r.iteration_number = p_iteration and r.stage_slug = v_run.stage_slug;
   end if;
   if v_run.status in ('waiting', 'generating', 'complete') then
-    perform dialectic.set_session_status(p_tenant_id, p_session_id, p_iteration, v_run.stage_slug, case
-      when v_run.status <> 'complete' then 'generating_' || v_run.stage_slug
+    perform dialectic.move_session(p_tenant_id, p_session_id, p_iteration, v_run.stage_slug, case
+      when v_run.status <> 'complete' then 'generating'
       when v_run.is_last then 'iteration_complete'
-      else v_run.stage_slug || '_generation_complete'
-    end);
+      else 'stage_complete'
+    end::dialectic.dialectic_session_phase);
   end if;
 end
 $$;
 
--- Move a generating session to its next status, also while it is paused.
-create or replace function dialectic.set_session_status(
-  p_tenant_id uuid, p_session_id uuid, p_iteration integer, p_stage text, p_status text
+-- Move a generating session to its next stage and phase, also while it is paused.
+create or replace function dialectic.move_session(
+  p_tenant_id uuid, p_session_id uuid, p_iteration integer, p_stage text,
+  p_phase dialectic.dialectic_session_phase
 ) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 begin
   update dialectic.dialectic_sessions s
   set current_stage_slug = p_stage,
-      status = case when s.status = 'paused' then s.status else p_status end,
-      status_before_pause = case when s.status = 'paused' then p_status end
+      phase = case when s.phase = 'paused' then s.phase else p_phase end,
+      phase_before_pause = case when s.phase = 'paused' then p_phase end
   where s.tenant_id = p_tenant_id and s.id = p_session_id and s.iteration_count = p_iteration
-    and starts_with(coalesce(s.status_before_pause, s.status), 'generating_');
+    and coalesce(s.phase_before_pause, s.phase) = 'generating';
 end
 $$;

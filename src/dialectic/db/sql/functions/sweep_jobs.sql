@@ -78,7 +78,7 @@ begin
     order by p.id limit p_limit
   loop
     perform dialectic.wake_parent(v_job.tenant_id, v_job.id);
-    perform dialectic.poke_beside(v_job);
+    perform dialectic.poke_siblings(v_job);
     v_count := v_count + 1;
   end loop;
   for v_job in
@@ -115,7 +115,7 @@ begin
       where dialectic.is_runnable(j.status) or j.status = 'processing'
     )
     select p.* from dialectic.dialectic_generation_jobs p
-    where p.status in ('waiting_for_children', 'waiting_for_prerequisite') and p.awaits <> '{}'
+    where dialectic.is_waiting(p.status) and p.awaits <> '{}'
       and (p.tenant_id, p.session_id, p.iteration_number) not in (
         select b.tenant_id, b.session_id, b.iteration_number from busy b
       )

@@ -134,7 +134,7 @@ end
 $$;
 
 -- What a session may spend of one kind of money now.
-create or replace function dialectic.load_purse(
+create or replace function dialectic.load_funds(
   p_tenant_id uuid, p_wallet_id uuid, p_session_id uuid, p_is_play boolean
 ) returns table (
   available_credits bigint, budget_credits bigint, budget_left_credits bigint, held_credits bigint,
@@ -164,7 +164,7 @@ $$;
 
 -- The same for a job that is about to wait for money. The wallet stays locked until that job has
 -- committed, so a later deposit finds the job waiting.
-create or replace function dialectic.watch_purse(p_session_id uuid, p_is_play boolean)
+create or replace function dialectic.watch_funds(p_session_id uuid, p_is_play boolean)
 returns table (
   available_credits bigint, budget_credits bigint, budget_left_credits bigint, held_credits bigint,
   budget_held_credits bigint
@@ -184,6 +184,6 @@ begin
   perform from dialectic.token_wallets w
   where w.tenant_id = v_tenant and w.id = v_wallet_id for share;
   return query
-    select p.* from dialectic.load_purse(v_tenant, v_wallet_id, p_session_id, p_is_play) p;
+    select p.* from dialectic.load_funds(v_tenant, v_wallet_id, p_session_id, p_is_play) p;
 end
 $$;

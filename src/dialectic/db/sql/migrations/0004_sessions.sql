@@ -18,6 +18,40 @@ create table dialectic_projects (
 );
 create index projects_newest_first on dialectic_projects (tenant_id, created_at desc);
 
+-- A session's state is its stage and its phase. The phase changes only as dialectic_session_moves
+-- allows; functions/session_guard.sql rejects everything else.
+create type dialectic_session_phase as enum (
+  'pending',            -- the stage has not started
+  'generating',         -- the stage's jobs run
+  'stage_complete',     -- the stage is complete, and the next one can start
+  'iteration_complete', -- the last stage of the process is complete
+  'failed',             -- the stage ended without all its documents
+  'paused',             -- until someone resumes it; phase_before_pause says to what
+  'cancelled'           -- for good
+);
+
+-- A pause changes no phase: phase_before_pause keeps it, and it may go on while the session is
+-- paused.
+create table dialectic_session_moves (
+  from_phase dialectic_session_phase not null,
+  to_phase dialectic_session_phase not null,
+  meaning text not null,
+  primary key (from_phase, to_phase)
+);
+insert into dialectic_session_moves (from_phase, to_phase, meaning) values
+  ('pending', 'generating', 'someone starts the stage'),
+  ('pending', 'cancelled', 'someone cancels it'),
+  ('generating', 'stage_complete', 'the last stage of this run is complete'),
+  ('generating', 'iteration_complete', 'the last stage of the process is complete'),
+  ('generating', 'failed', 'a stage ended without all its documents'),
+  ('generating', 'cancelled', 'someone cancels it'),
+  ('stage_complete', 'pending', 'someone goes on to the next stage or iteration'),
+  ('stage_complete', 'cancelled', 'someone cancels it'),
+  ('iteration_complete', 'pending', 'someone goes on to the next iteration'),
+  ('iteration_complete', 'cancelled', 'someone cancels the rest of its jobs'),
+  ('failed', 'generating', 'someone retries it'),
+  ('failed', 'cancelled', 'someone cancels the rest of its jobs');
+
 create table dialectic_sessions (
   tenant_id uuid not null,
   id uuid not null,
@@ -32,9 +66,10 @@ create table dialectic_sessions (
   current_stage_slug text not null,
   until_stage_slug text not null,
   iteration_count integer not null default 1 check (iteration_count >= 1),
-  status text not null,
-  -- The status before a pause, which resuming restores.
-  status_before_pause text,
+  phase dialectic_session_phase not null default 'pending',
+  -- The phase of a paused session, which resuming restores.
+  phase_before_pause dialectic_session_phase
+    check (phase_before_pause not in ('paused', 'cancelled')),
   is_autopilot boolean not null default true,
   continue_until_complete boolean not null default true,
   max_output_tokens integer check (max_output_tokens > 0),
@@ -44,9 +79,15 @@ create table dialectic_sessions (
   primary key (tenant_id, id),
   foreign key (tenant_id, project_id) references dialectic_projects (tenant_id, id) on delete cascade,
   foreign key (tenant_id, process_template_id) references dialectic_process_templates (tenant_id, id),
+  constraint current_stage_is_in_the_process
+    foreign key (tenant_id, process_template_id, current_stage_slug)
+    references dialectic_stages (tenant_id, process_template_id, slug),
+  constraint last_stage_is_in_the_process
+    foreign key (tenant_id, process_template_id, until_stage_slug)
+    references dialectic_stages (tenant_id, process_template_id, slug),
   foreign key (tenant_id, wallet_id) references token_wallets (tenant_id, id),
   unique (tenant_id, idempotency_key),
-  constraint paused_remembers_what_was check ((status = 'paused') = (status_before_pause is not null)),
+  constraint paused_remembers_what_was check ((phase = 'paused') = (phase_before_pause is not null)),
   constraint lead_is_one_of_the_models check (lead_model_index <= cardinality(selected_model_ids))
 );
 create index sessions_newest_first on dialectic_sessions (tenant_id, created_at desc);

@@ -26,7 +26,7 @@ insert into access_tokens
    stands_for_tenant_id, stands_for_token_id)
 values ($1, $2, $3, $4, $5, $6, $7, dialectic.now() + $8::interval, $9, $10)
 on conflict (tenant_id, id) do update set id = excluded.id
-returning created_at, expires_at
+returning expires_at
 
 -- name: count_tokens
 select count(*) from access_tokens

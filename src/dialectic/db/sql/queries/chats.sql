@@ -1,7 +1,7 @@
 -- Statements of db/tables/chats.py: chats and their messages.
 
 -- name: load_chat
-select id, title, system_prompt, created_at from chats where id = $1
+select id, title, system_prompt as system, created_at from chats where id = $1
 
 -- name: lock_chat
 select id from chats where id = $1 for key share

@@ -1,7 +1,7 @@
 -- Compressed texts, and vectors of texts. Rows of the current tenant only.
 
 -- name: find_vectors
-select content_hash, pieces, vectors, tokens
+select content_hash, pieces, vectors as data, tokens
 from dialectic_text_vectors
 where content_hash = any ($1) and embedder = $2 and completed_at is not null
 
@@ -17,10 +17,8 @@ insert into dialectic_text_vectors as v
 values ($1, $2, $3, $4, $5, $6, $7)
 on conflict (tenant_id, id) do update
 set session_id = excluded.session_id, job_id = excluded.job_id, attempt = excluded.attempt
-where v.completed_at is null and not exists (
-  select from dialectic_generation_jobs j
-  where j.tenant_id = v.tenant_id and j.id = v.job_id and j.attempt_count = v.attempt
-    and j.status = 'processing' and j.id <> excluded.job_id)
+where v.completed_at is null
+  and (v.job_id = excluded.job_id or not is_under_way(v.tenant_id, v.job_id, v.attempt))
 returning v.id
 
 -- name: save_vectors
@@ -38,7 +36,7 @@ where (v.job_id, v.attempt) = (excluded.job_id, excluded.attempt)
 returning v.id
 
 -- name: find_compression
-select content, tokens_before, tokens_after
+select content as text, tokens_before, tokens_after
 from dialectic_compressions
 where id = $1 and completed_at is not null
 
@@ -56,10 +54,8 @@ insert into dialectic_compressions as c
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 on conflict (tenant_id, id) do update
 set session_id = excluded.session_id, job_id = excluded.job_id, attempt = excluded.attempt
-where c.completed_at is null and not exists (
-  select from dialectic_generation_jobs j
-  where j.tenant_id = c.tenant_id and j.id = c.job_id and j.attempt_count = c.attempt
-    and j.status = 'processing' and j.id <> excluded.job_id)
+where c.completed_at is null
+  and (c.job_id = excluded.job_id or not is_under_way(c.tenant_id, c.job_id, c.attempt))
 returning c.id
 
 -- name: save_compression

@@ -15,9 +15,13 @@ on conflict (tenant_id, id) do nothing
 returning id
 
 -- name: claim
-select tenant_id, id, session_id, stage_slug, iteration_number, attempt_count, retry_count,
-  max_retries, current_step, throttled_since, payload, error_details, is_spend_approved,
-  dialectic.now() as claimed_at
+select tenant_id, id, session_id, stage_slug, iteration_number, attempt_count as attempt, retry_count,
+  max_retries, current_step, payload as payload_json, is_spend_approved,
+  coalesce(extract(epoch from dialectic.now() - throttled_since), 0)::double precision as throttled_s,
+  array(
+    select e.entry ->> 'code' from jsonb_array_elements(error_details) with ordinality e (entry, nth)
+    order by e.nth
+  ) as error_codes
 from dialectic.claim_jobs($1, $2, $3, $4, $5, $6, $7)
 
 -- name: turn_away
@@ -150,7 +154,7 @@ update dialectic_generation_jobs j
 set status = 'pending', status_reason = null, run_at = dialectic.now()
 from dialectic_sessions s
 where s.tenant_id = j.tenant_id and s.id = j.session_id and s.wallet_id = $1
-  and s.status <> 'paused'
+  and s.phase <> 'paused'
   and j.status = 'paused' and j.status_reason in ('insufficient_funds', 'spend_needs_approval')
 returning j.session_id
 
@@ -173,7 +177,7 @@ set status = 'pending', run_at = dialectic.now(), status_reason = null,
     is_spend_approved = j.is_spend_approved or ($3 and j.status_reason = 'spend_needs_approval')
 where j.session_id = $1 and j.id = $2 and j.status = 'paused' and exists (
   select from dialectic_sessions s
-  where s.id = j.session_id and s.status not in ('paused', 'cancelled'))
+  where s.id = j.session_id and s.phase not in ('paused', 'cancelled'))
 returning j.id
 
 -- name: cancel_job

@@ -1,10 +1,12 @@
 -- Statements of the ledger. Functions move money; the other statements only read.
 
 -- name: reserve
-select * from dialectic.reserve_funds($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+-- For the current tenant.
+select * from dialectic.reserve_funds(null, $15, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
+  $14)
 
 -- name: reserve_for
-select * from dialectic.reserve_funds_for($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15,
+select * from dialectic.reserve_funds($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15,
   $16)
 
 -- name: settle
@@ -37,11 +39,11 @@ select id, user_id, balance_credits, held_credits, play_balance_credits, play_he
 from token_wallets
 where id = $1
 
--- name: watch_purse
-select * from dialectic.watch_purse($1, $2)
+-- name: watch_funds
+select * from dialectic.watch_funds($1, $2)
 
--- name: load_purse
-select * from dialectic.load_purse($1, $2, $3, $4)
+-- name: load_funds
+select * from dialectic.load_funds($1, $2, $3, $4)
 
 -- name: list_open_holds
 -- The open holds of an attempt.
@@ -57,20 +59,6 @@ order by hold_key
 
 -- name: load_hold
 select * from token_wallet_holds where hold_key = $1
-
--- name: list_history
--- The newest transfers of a wallet, with the call of each.
-select t.id, t.created_at, t.transaction_type, t.is_play, t.amount_credits,
-  case when t.to_account = 'wallet' then t.amount_credits
-    when t.from_account = 'wallet' then -t.amount_credits else 0 end as change_credits,
-  t.balance_after_credits, t.notes, h.purpose, h.model_name, h.session_id, h.stage_slug
-from token_wallet_transactions t
-left join token_wallet_holds h
-  on h.tenant_id = t.tenant_id and h.hold_key = t.idempotency_key
-  and t.transaction_type in ('usage', 'overrun', 'loss')
-where t.wallet_id = $1
-order by t.id desc
-limit $2
 
 -- name: report_costs
 select stage_slug, model_name, purpose, is_play,

@@ -10,7 +10,7 @@ order by p.created_at desc, p.id desc
 limit $3
 
 -- name: list_sessions
-select s.id, s.project_id, p.project_name, s.status, s.current_stage_slug, s.iteration_count,
+select s.id, s.project_id, p.project_name, s.phase, s.current_stage_slug, s.iteration_count,
   s.created_at, cardinality(s.selected_model_ids) as model_count
 from dialectic_sessions s
 join dialectic_projects p on p.tenant_id = s.tenant_id and p.id = s.project_id

@@ -83,8 +83,8 @@ set word_count = (
 where s.tenant_id = current_tenant() and s.source_id = $1 and s.embedding_model = $2
 
 -- name: match_chunks
-select m.id, m.source_id, m.position, m.start_offset, m.end_offset, m.heading_path, m.content,
-  m.token_count, m.embedding::real[] as embedding, found.score, found.likeness, found.word_score
+select m.id, m.source_id, m.position, m.start_offset as start, m.end_offset as end, m.heading_path,
+  m.content as text, m.token_count as tokens, m.embedding::real[] as vector, found.score, found.likeness, found.word_score
 from match_dialectic_chunks($1, $2, $3::uuid[], $4, $5::real[]::vector, $6, $7, $8, $9) found
 join dialectic_memory m
   on m.tenant_id = (select current_tenant()) and m.id = found.memory_id
@@ -93,14 +93,14 @@ order by found.score desc, m.id
 -- name: list_searchable
 -- The documents of a project that users search: the latest versions of what models and users wrote,
 -- and the given files. Without intermediate documents and without extracts of these.
-select c.id, c.session_id, c.content, c.storage_path
+select c.id, c.session_id, c.content as text, c.storage_path as path
 from dialectic_contributions c
 join dialectic_sessions s on s.tenant_id = c.tenant_id and s.id = c.session_id
 where s.tenant_id = (select current_tenant()) and s.project_id = $1
   and c.is_latest_edit and not c.is_intermediate
 union all
-select r.id, r.session_id, r.content, r.storage_path
+select r.id, r.session_id, r.content as text, r.storage_path as path
 from dialectic_project_resources r
 where r.tenant_id = (select current_tenant()) and r.project_id = $1
   and r.resource_type not in ('initial_user_prompt', 'seed_prompt', 'document', 'work_item')
-order by storage_path, id
+order by path, id

@@ -11,7 +11,7 @@ select dialectic.prune_notifications($1, $2, $3) as count
 
 -- name: list_session_states
 -- The states of sessions, newest first; $1 selects one.
-select s.id, s.project_id, p.project_name, s.status, s.current_stage_slug, s.iteration_count,
+select s.id, s.project_id, p.project_name, s.phase, s.current_stage_slug, s.iteration_count,
   r.status as stage_status, r.finished_units, r.planned_units
 from dialectic_sessions s
 join dialectic_projects p on p.tenant_id = s.tenant_id and p.id = s.project_id

@@ -114,11 +114,14 @@ select exists (
 delete from dialectic_projects where id = $1
 
 -- name: insert_session
+-- $12: the options of the request; those that are stored have the names of their columns.
 insert into dialectic_sessions
   (tenant_id, id, project_id, user_id, process_template_id, wallet_id, selected_model_ids,
-   lead_model_index, current_stage_slug, until_stage_slug, status, is_autopilot,
-   continue_until_complete, max_output_tokens, max_retries)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+   lead_model_index, current_stage_slug, until_stage_slug, max_retries, is_autopilot,
+   continue_until_complete, max_output_tokens)
+select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, asked.is_autopilot,
+  asked.continue_until_complete, asked.max_output_tokens
+from jsonb_populate_record(null::dialectic_sessions, $12) asked
 
 -- name: insert_stage_run
 insert into dialectic_stage_runs
@@ -127,24 +130,6 @@ insert into dialectic_stage_runs
 values ($1, $2, $3, $4, $5, $6, $7, $8, case when $8 = 'generating' then dialectic.now() end)
 on conflict do nothing
 returning stage_slug
-
--- name: insert_files
-insert into dialectic_files (tenant_id, path, project_id, mime_type, size_bytes, sha256, content)
-select $1, file.path, $2, file.mime_type, length(file.content), file.sha256, file.content
-from unnest($3::text[], $4::text[], $5::text[], $6::bytea[])
-  as file (path, mime_type, sha256, content)
-
--- name: read_waiting_files
-select path, content from dialectic_files where path = any ($1) and content is not null
-
--- name: list_waiting_files_of_project
-select path from dialectic_files where project_id = $1 and written_at is null order by path
-
--- name: take_waiting_files
-select * from dialectic.take_waiting_files($1, $2, $3)
-
--- name: mark_files_written
-select dialectic.mark_files_written($1, $2, $3) as path
 
 -- name: list_files_of_project
 select path, mime_type, size_bytes, sha256 from dialectic_files
@@ -183,15 +168,13 @@ set content = excluded.content, size_bytes = excluded.size_bytes, notes = exclud
     source_contribution_id = excluded.source_contribution_id
 where r.content <> excluded.content
 
--- name: set_session_status
-update dialectic_sessions
-set status = $2, status_before_pause = null
-where id = $1
+-- name: mark_generating
+update dialectic_sessions set phase = 'generating' where id = $1
 
 -- name: pause_session
 update dialectic_sessions
-set status_before_pause = status, status = 'paused'
-where id = $1 and status not in ('paused', 'cancelled')
+set phase_before_pause = phase, phase = 'paused'
+where id = $1 and phase not in ('paused', 'cancelled')
 returning id
 
 -- name: session_has_open_jobs
@@ -201,14 +184,14 @@ select exists (
 
 -- name: resume_session
 update dialectic_sessions
-set status = status_before_pause, status_before_pause = null
-where id = $1 and status = 'paused'
+set phase = phase_before_pause, phase_before_pause = null
+where id = $1 and phase = 'paused'
 returning id
 
 -- name: cancel_session
 update dialectic_sessions
-set status = 'cancelled', status_before_pause = null
-where id = $1 and status <> 'cancelled'
+set phase = 'cancelled', phase_before_pause = null
+where id = $1 and phase <> 'cancelled'
 returning id
 
 -- name: cancel_stage_runs
@@ -223,7 +206,7 @@ order by created_at desc
 limit 5
 
 -- name: load_session
-select s.id, s.project_id, s.user_id, s.wallet_id, s.status, s.current_stage_slug, s.until_stage_slug,
+select s.id, s.project_id, s.user_id, s.wallet_id, s.phase, s.current_stage_slug, s.until_stage_slug,
   s.iteration_count, s.selected_model_ids, s.lead_model_index, s.is_autopilot,
   s.continue_until_complete, s.max_output_tokens, s.max_retries, s.created_at, p.project_name,
   p.slug as project_slug, t.id as process_template_id, t.name as process_name, t.content_hash,
@@ -234,7 +217,10 @@ select s.id, s.project_id, s.user_id, s.wallet_id, s.status, s.current_stage_slu
     from unnest(s.selected_model_ids) with ordinality as chosen (id, nth)
     join ai_providers m on m.tenant_id = s.tenant_id and m.id = chosen.id
     order by chosen.nth
-  ) as model_names
+  ) as model_names,
+  cardinality(s.selected_model_ids) as model_count,
+  (select m.api_identifier from ai_providers m
+    where m.tenant_id = s.tenant_id and m.id = s.selected_model_ids[s.lead_model_index]) as lead
 from dialectic_sessions s
 join dialectic_projects p on p.tenant_id = s.tenant_id and p.id = s.project_id
 join dialectic_process_templates t on t.tenant_id = s.tenant_id and t.id = s.process_template_id
@@ -257,8 +243,7 @@ select id from dialectic_sessions where id = $1 for no key update
 
 -- name: begin_stage
 update dialectic_sessions
-set current_stage_slug = $2, until_stage_slug = $3, iteration_count = $4, status = $5,
-    status_before_pause = null
+set current_stage_slug = $2, until_stage_slug = $3, iteration_count = $4, phase = 'pending'
 where id = $1
 
 -- name: reopen_stages
@@ -269,13 +254,6 @@ where r.session_id = $1 and r.iteration_number = $2 and r.status in ('failed', '
 
 -- name: load_process
 select definition, content_hash from dialectic_process_templates where id = $1
-
--- name: list_sessions
-select s.id, s.status, s.created_at, p.project_name, cardinality(s.selected_model_ids) as model_count
-from dialectic_sessions s
-join dialectic_projects p on p.tenant_id = s.tenant_id and p.id = s.project_id
-order by s.created_at desc
-limit $1
 
 -- name: list_stage_runs
 select stage_slug, iteration_number, status, planned_units, finished_units, started_at, completed_at
@@ -327,8 +305,18 @@ select tenant_id, id, session_id, job_id, root_contribution_id, turn_index, stag
 from jsonb_populate_record(null::dialectic_chunks, $1)
 
 -- name: list_chunks
+-- The turns of one document, for display.
+select id, turn_index, storage_path, finish_reason, tokens_used_output, manifest
+from dialectic_chunks where root_contribution_id = $1 order by turn_index
+
+-- name: read_chunks
 -- The turns of one document so far.
-select * from dialectic_chunks where root_contribution_id = $1 order by turn_index
+select turn_index as turn, content as text, finish_reason, raw_finish_reason,
+  jsonb_build_object('input_tokens', tokens_used_input, 'output_tokens', tokens_used_output,
+    'source', usage_source) as usage,
+  provider_request_id as request_id, processing_time_ms as elapsed_ms, flags, opening, manifest,
+  storage_path as path, raw_response_storage_path as raw_path
+from dialectic_chunks where root_contribution_id = $1 order by turn_index
 
 -- name: load_chunk
 select * from dialectic_chunks where id = $1
@@ -355,7 +343,8 @@ order by c.iteration_number, r.position, c.contribution_type, c.model_index, c.r
 -- Everything that a job needs of its session, in one query. Feedback is that of this iteration and
 -- the previous one; $3 are the types of resource that a user gives to a project.
 select s.id as session_id, s.project_id, s.user_id, s.wallet_id, s.process_template_id, s.is_autopilot,
-  s.continue_until_complete, s.max_output_tokens, s.max_retries, s.lead_model_index, s.selected_model_ids,
+  s.continue_until_complete as continues, s.max_output_tokens, s.max_retries, s.lead_model_index,
+  s.selected_model_ids as model_ids,
   p.slug as project_slug, p.project_name, p.initial_user_prompt as request, d.name as domain,
   not exists (
     select from dialectic_sessions o
@@ -367,7 +356,7 @@ select s.id as session_id, s.project_id, s.user_id, s.wallet_id, s.process_templ
     from unnest(s.selected_model_ids) with ordinality as chosen (id, nth)
     join ai_providers m on m.tenant_id = s.tenant_id and m.id = chosen.id
     order by chosen.nth
-  ) as model_names,
+  ) as models,
   array(
     select r.stage_slug from dialectic_project_resources r
     where r.tenant_id = s.tenant_id and r.session_id = s.id and r.iteration_number = $2
@@ -376,8 +365,9 @@ select s.id as session_id, s.project_id, s.user_id, s.wallet_id, s.process_templ
   (
     select coalesce(jsonb_agg(jsonb_build_object(
       'stage', f.stage_slug, 'iteration', f.iteration_number, 'content', f.content,
-      'rating', f.rating, 'target_type', c.contribution_type, 'target_origin', c.origin,
-      'target_model_index', c.model_index, 'target_is_origin', c.source_group is null
+      'rating', f.rating, 'target', case when c.id is not null then jsonb_build_object(
+        'type', c.contribution_type, 'origin', c.origin, 'model_index', c.model_index,
+        'is_origin', c.source_group is null) end
     ) order by f.iteration_number, f.created_at, f.id), '[]')
     from dialectic_feedback f
     left join dialectic_contributions c
@@ -403,7 +393,7 @@ where s.id = $1
 select
   (select coalesce(json_agg(json_build_object(
       'id', coalesce(c.original_model_contribution_id, c.id), 'type', c.contribution_type,
-      'stage', c.stage, 'model_index', c.model_index, 'rank', c.rank,
+      'stage_slug', c.stage, 'model_index', c.model_index, 'rank', c.rank,
       'source_group', c.source_group, 'origin', c.origin)), '[]')
     from dialectic_contributions c
     where c.session_id = $1 and c.iteration_number = $2 and c.is_latest_edit and c.turn_index = 0
@@ -425,8 +415,8 @@ select
 -- name: read_documents
 -- The latest text of each document, by the id of its first version.
 select coalesce(c.original_model_contribution_id, c.id) as id, c.id as version_id,
-  c.contribution_type, c.stage,
-  c.model_index, c.rank, c.origin, c.source_group, c.storage_path, c.content
+  c.contribution_type as type, c.stage as stage_slug,
+  c.model_index, c.rank, c.origin, c.source_group, c.storage_path as path, c.content
 from dialectic_contributions c
 where c.session_id = $1 and c.is_latest_edit and c.turn_index = 0
   and coalesce(c.original_model_contribution_id, c.id) = any ($2)
@@ -434,8 +424,8 @@ where c.session_id = $1 and c.is_latest_edit and c.turn_index = 0
 -- name: read_versions
 -- The texts of the given versions.
 select coalesce(c.original_model_contribution_id, c.id) as id, c.id as version_id,
-  c.contribution_type, c.stage,
-  c.model_index, c.rank, c.origin, c.source_group, c.storage_path, c.content
+  c.contribution_type as type, c.stage as stage_slug,
+  c.model_index, c.rank, c.origin, c.source_group, c.storage_path as path, c.content
 from dialectic_contributions c
 where c.session_id = $1 and c.turn_index = 0 and c.id = any ($2)
 
@@ -487,6 +477,7 @@ select c.id, c.session_id, c.job_id, c.model_id, c.model_name, c.model_index, c.
   c.flags, c.content, c.storage_path, c.raw_response_storage_path, c.prompt_template_name,
   c.tokens_used_input, c.tokens_used_output, c.usage_source, c.finish_reason, c.edit_version,
   c.original_model_contribution_id, c.root_contribution_id, c.user_id, c.created_at, c.manifest,
+  coalesce(c.original_model_contribution_id, c.id) as first_id, c.user_id is not null as is_by_user,
   s.project_id, j.results
 from dialectic_contributions c
 join dialectic_sessions s on s.tenant_id = c.tenant_id and s.id = c.session_id

@@ -1,0 +1,219 @@
+"""`dialectic serve, worker, db`: the API with a worker, a worker alone, the database itself."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import signal
+import sys
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import click
+
+from dialectic.app.accounts import load_owner
+from dialectic.cli.local import LocalBackend, open_local_backend
+from dialectic.cli.terminal import count, handling_signals, load_settings, run_async, say
+from dialectic.cli.worker_host import catching_signals, open_worker
+from dialectic.core.access import check_opening, is_loopback
+from dialectic.db.migrate import migrate as migrate_database
+from dialectic.db.tables.accounts import has_tokens
+from dialectic.engine import Engine, open_address, open_engine
+from dialectic.errors import ConfigurationError, ExitCode, UsageError
+from dialectic.postgres import embedded
+from dialectic.providers.catalog import build_catalog
+from dialectic.settings import Settings, inherited_environment
+
+HOST = "127.0.0.1"
+PORT = 8420
+POOL_SIZE = 20
+# Fail fast if the database is unavailable; the client decides whether to retry.
+PATIENCE_S = 5.0
+
+
+@click.command()
+@click.option(
+    "--host",
+    default=HOST,
+    show_default=True,
+    help="The address to listen on; remote clients need a token.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=PORT,
+    show_default=True,
+    help="The port; 0 chooses a free one.",
+)
+@click.option(
+    "--worker/--no-worker", "with_worker", default=True, help="Whether to run jobs as well."
+)
+def serve(host: str, port: int, *, with_worker: bool) -> None:
+    """Serve the API until stopped; requests and calls in flight are finished first."""
+    settings = load_settings(is_server=True)
+    sys.exit(run_async(_serve(settings, host, port, with_worker=with_worker)))
+
+
+async def _serve(settings: Settings, host: str, port: int, *, with_worker: bool) -> ExitCode:
+    catalog = build_catalog(settings)
+    async with open_engine(settings, catalog, pool_size=POOL_SIZE, patience_s=PATIENCE_S) as engine:
+        is_known = await has_tokens(engine.db)
+        check_opening(host, has_tokens=is_known)
+        if not is_known and is_loopback(host):
+            say("No token exists yet: every user of this machine has the owner's access.")
+        await _run(engine, host, port, with_worker=with_worker)
+    say("Stopped.")
+    return ExitCode.DONE
+
+
+async def _run(engine: Engine, host: str, port: int, *, with_worker: bool) -> None:
+    from dialectic.api.app import build_app  # FastAPI takes 0.6 s to import
+    from dialectic.api.server import open_server
+    from dialectic.cli.worker_host import open_worker
+    from dialectic.events.hub import open_hub
+
+    async with contextlib.AsyncExitStack() as stack:
+        streams_max = engine.settings.event_streams_max
+        hub = await stack.enter_async_context(open_hub(engine.address, streams_max=streams_max))
+        app = build_app(engine, hub, listens_at=host)
+        worker = None
+        if with_worker:
+            backend = LocalBackend(engine, await load_owner(engine.db))
+            concurrency = engine.settings.worker_concurrency
+            worker = await stack.enter_async_context(open_worker(backend, concurrency=concurrency))
+        server = await stack.enter_async_context(open_server(app, hub, host=host, port=port))
+        count = 0
+
+        def leave(_number: object) -> None:
+            nonlocal count
+            count += 1
+            server.stop(at_once=count > 1)
+            if worker is not None:
+                worker.stop(at_once=count > 1)
+            if count == 1:
+                say("Finishing requests and calls in flight; press ^C again to abort them.")
+
+        tasks = {asyncio.create_task(server.wait())}
+        if worker is not None:
+            tasks.add(asyncio.create_task(worker.run()))
+        with handling_signals(leave):
+            click.echo(server.url)
+            say(f"Serving at {server.url}/api/v1, described at {server.url}/docs.")
+            # If one of them stops by itself, stop the other.
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if not count:
+                leave(None)
+            for task in tasks:
+                await task
+
+
+@click.command()
+@click.option(
+    "--concurrency", type=click.IntRange(1, 1000), help="Parallel jobs for each endpoint."
+)
+def worker(concurrency: int | None) -> None:
+    """Run jobs until stopped; calls in flight are finished, unless stopped twice."""
+    sys.exit(run_async(_work(load_settings(), concurrency)))
+
+
+async def _work(settings: Settings, concurrency: int | None) -> ExitCode:
+    async with (
+        open_local_backend(settings) as backend,
+        open_worker(backend, concurrency=concurrency or settings.worker_concurrency) as host,
+    ):
+        with catching_signals(lambda count: host.stop(at_once=count > 1)):
+            say(f"Worker {host.name} is ready for {count(host.concurrency, 'job')} at a time.")
+            await host.run()
+        say("Worker stopped.")
+    return ExitCode.DONE
+
+
+@click.group()
+def db() -> None:
+    """The database: migrate, print its URL, open a shell, stop the embedded server."""
+
+
+@db.command(short_help="Migrate the database to this version's schema.")
+def migrate() -> None:
+    """Migrate the database to this version's schema; does nothing if it is current."""
+
+    async def main(settings: Settings) -> ExitCode:
+        async with open_address(settings) as address:
+            applied = await migrate_database(address)
+        for name in applied:
+            say(f"applied {name}")
+        say("The database is up to date.")
+        return ExitCode.DONE
+
+    sys.exit(run_async(main(load_settings())))
+
+
+@db.command()
+def url() -> None:
+    """Print the URL of the database. The embedded server runs only while a command does."""
+
+    async def main(settings: Settings) -> ExitCode:
+        async with open_address(settings) as address:
+            click.echo(address.url)
+        return ExitCode.DONE
+
+    sys.exit(run_async(main(load_settings())))
+
+
+@db.command(
+    context_settings={"ignore_unknown_options": True}, short_help="Open psql on the database."
+)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def shell(arguments: tuple[str, ...]) -> None:
+    """Open psql on the database, if psql is installed; ARGUMENTS are passed to it."""
+    program = shutil.which("psql")
+    if program is None:
+        raise ConfigurationError(
+            "psql is not installed. Install a PostgreSQL client, or connect with another one to "
+            "the URL that `dialectic db url` prints."
+        )
+
+    async def main(settings: Settings) -> int:
+        async with open_address(settings) as address:
+            await migrate_database(address)
+            process = await asyncio.create_subprocess_exec(
+                program, *arguments, env=psql_environment(address.url)
+            )
+
+            def pass_on(number: signal.Signals) -> None:
+                if number is not signal.SIGINT:  # psql handles ^C: the terminal sends it there too
+                    process.terminate()
+
+            with handling_signals(pass_on):
+                return await process.wait()
+
+    sys.exit(run_async(main(load_settings())))
+
+
+def psql_environment(url: str) -> dict[str, str]:
+    """Build psql's environment: every user could read a URL on the command line."""
+    parts = urlsplit(url)
+    query = dict(parse_qsl(parts.query))
+    given = {
+        "PGHOST": parts.hostname or query.get("host"),
+        "PGPORT": str(parts.port) if parts.port else query.get("port"),
+        "PGUSER": unquote(parts.username) if parts.username else query.get("user"),
+        "PGPASSWORD": unquote(parts.password) if parts.password else query.get("password"),
+        "PGDATABASE": unquote(parts.path.lstrip("/")) or query.get("dbname"),
+        "PGSSLMODE": query.get("sslmode"),
+        # A forgotten open transaction would block everyone who needs its rows.
+        "PGOPTIONS": "-c search_path=dialectic,public -c idle_in_transaction_session_timeout=60s",
+    }
+    return inherited_environment() | {name: text for name, text in given.items() if text}
+
+
+@db.command(short_help="Stop the embedded server.")
+def stop() -> None:
+    """Stop the embedded server, even if commands are using it; they start it again."""
+    settings = load_settings()
+    if settings.database_url:
+        raise UsageError(
+            "DIALECTIC_DATABASE_URL is set. This command stops only the embedded server."
+        )
+    stopped = embedded.stop_server(settings.home)
+    say("The server has stopped." if stopped else "No server was running.")

@@ -1,0 +1,356 @@
+"""Every event of a session, its place in a stream, and the one parse of it. Pure.
+
+A class per type says what `data` holds. Fields have one spelling here; on the wire some keep the
+names that clients have always known (`WIRE_NAMES`). Clients ignore types and fields that a newer
+server adds: an unknown type is an `UnknownEvent`, an unknown field stays in `model_extra`.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from datetime import datetime
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, Union
+from uuid import UUID
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    PlainSerializer,
+    TypeAdapter,
+    ValidationError,
+    create_model,
+)
+from pydantic.json_schema import JsonSchemaValue, SkipJsonSchema
+
+from dialectic.contract.contributions import ContributionFields
+from dialectic.contract.problems import ProblemRemedy
+from dialectic.core import sse
+from dialectic.errors import read_remedy
+
+# The id that a client sends to get all stored events.
+FROM_THE_START = "0"
+
+WIRE_NAMES = {
+    "session_id": "sessionId",
+    "project_id": "projectId",
+    "stage_slug": "stageSlug",
+    "iteration_number": "iterationNumber",
+    "model_id": "modelId",
+    "continuation_number": "continuationNumber",
+}
+
+_ID = re.compile(r"([0-9a-f]{8})\.([0-9]{1,18})")
+
+
+def format_id(tenant_id: UUID, seq: int) -> str:
+    """Build the id of an event; it is not valid in another tenant's stream."""
+    return f"{_mark(tenant_id)}.{seq}"
+
+
+def parse_id(tenant_id: UUID, text: str) -> int | None:
+    """Read the number from an id of this tenant; None if it is not one."""
+    found = _ID.fullmatch(text)
+    return int(found[2]) if found and found[1] == _mark(tenant_id) else None
+
+
+def _mark(tenant_id: UUID) -> str:
+    return hashlib.sha256(tenant_id.bytes).hexdigest()[:8]
+
+
+def _keep_known(remedy: object) -> object:
+    """A newer server may name an action that is unknown here."""
+    return remedy if isinstance(remedy, ProblemRemedy) or read_remedy(remedy) else None
+
+
+# As the stream writes it: with the offset, not with "Z".
+Moment: TypeAlias = Annotated[datetime, PlainSerializer(datetime.isoformat, when_used="json")]
+
+
+# -- what the types of events say -----------------------------------------------------------------
+
+
+class EventPart(BaseModel):
+    """A part of an event; clients keep fields that they do not know."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+
+class SessionEvent(EventPart):
+    """The data of an event of a session."""
+
+    model_config = ConfigDict(
+        alias_generator=lambda name: WIRE_NAMES.get(name, name),
+        validate_by_name=True,
+        serialize_by_alias=True,
+    )
+    type: ClassVar[str]
+
+    session_id: UUID
+
+
+class StageEvent(SessionEvent):
+    """The data of an event of one stage."""
+
+    stage_slug: str
+    iteration_number: int
+
+
+class StageStarted(StageEvent):
+    """A stage was created; its jobs may wait for earlier stages."""
+
+    type = "contribution_generation_started"
+
+    total_steps: int = Field(description="How many documents are planned.")
+
+
+class StageAdvanced(StageEvent):
+    """A stage was created, or one of its documents was written."""
+
+    type = "dialectic_progress_update"
+
+    current_step: int
+    total_steps: int
+    message: str
+    job_id: UUID | None = Field(default=None, description="Absent when the stage was created.")
+
+
+class StageEnded(StageEvent):
+    """All jobs of a stage have ended."""
+
+    type = "contribution_generation_complete"
+
+    status: str = Field(examples=["complete", "failed", "cancelled"])
+    completed: int = Field(description="How many models have finished.")
+    failed: int
+    cancelled: int
+
+
+class ReceivedContribution(ContributionFields, EventPart):
+    """A contribution's row, without its text."""
+
+    session_id: UUID
+    job_id: UUID | None
+    user_id: UUID | None
+    model_id: UUID | None
+    model_index: int | None
+    rank: int | None
+    origin: int | None
+    source_group: UUID | None
+    source_contribution_ids: list[UUID]
+    target_contribution_id: UUID | None
+    root_contribution_id: UUID
+    original_model_contribution_id: UUID | None
+    turn_index: int
+    is_latest_edit: bool
+    raw_response_storage_path: str | None
+    mime_type: str
+    size_bytes: int
+    prompt_template_name: str | None
+    usage_source: str | None
+    raw_finish_reason: str | None
+    provider_request_id: str | None
+    processing_time_ms: int | None
+    manifest: dict[str, JsonValue] | None
+    created_at: Moment
+
+
+class ContributionReceived(SessionEvent):
+    """A contribution was written by a model or by a user."""
+
+    type = "dialectic_contribution_received"
+
+    job_id: UUID | None = Field(description="Null for an edit by a user.")
+    is_continuing: bool
+    contribution: ReceivedContribution
+
+
+class SavedChunk(EventPart):
+    """One turn of a contribution, without its text."""
+
+    id: UUID
+    root_contribution_id: UUID
+    turn_index: int
+    model_name: str
+    storage_path: str
+    size_bytes: int
+    tokens_used_input: int
+    tokens_used_output: int
+
+
+class ContributionContinued(StageEvent):
+    """An answer was cut off; the saved part is a chunk, and another turn is due."""
+
+    type = "contribution_generation_continued"
+
+    project_id: UUID
+    job_id: UUID
+    model_id: UUID
+    continuation_number: int = Field(description="The number of the turn that is due.")
+    chunk: SavedChunk
+
+
+class EventError(EventPart):
+    """Why a job failed, pauses or is retried."""
+
+    code: str
+    message: str
+    remedy: Annotated[ProblemRemedy | None, BeforeValidator(_keep_known)]
+
+
+class JobErrorEvent(StageEvent):
+    """The data of an event about a job's error."""
+
+    job_id: UUID
+    error: EventError
+
+
+class JobRetrying(JobErrorEvent):
+    """A job failed and will be retried."""
+
+    type = "contribution_generation_retrying"
+
+
+class JobFailed(JobErrorEvent):
+    """A job failed for good."""
+
+    type = "contribution_generation_failed"
+
+
+class JobPaused(JobErrorEvent):
+    """A job waits for a user."""
+
+    type = "contribution_generation_paused"
+
+
+class SessionPaused(SessionEvent):
+    """A user paused the session."""
+
+    type = "session_paused"
+
+
+class SessionCancelled(SessionEvent):
+    """A user cancelled the session."""
+
+    type = "session_cancelled"
+
+
+EVENT_TYPES: tuple[type[SessionEvent], ...] = (
+    StageStarted,
+    StageAdvanced,
+    ContributionReceived,
+    ContributionContinued,
+    StageEnded,
+    JobRetrying,
+    JobFailed,
+    JobPaused,
+    SessionPaused,
+    SessionCancelled,
+)
+
+
+# -- events in a stream ---------------------------------------------------------------------------
+
+
+class StreamItem(EventPart):
+    """One item of an event stream."""
+
+    # The id of its frame, which is not part of the JSON.
+    resume_id: SkipJsonSchema[str | None] = Field(default=None, exclude=True)
+
+
+class Event(StreamItem):
+    """An event with its number, its time and its session."""
+
+    id: int = Field(description="Grows by one within a tenant.")
+    type: str
+    created_at: Moment
+    session_id: UUID | None
+    is_internal_event: bool = Field(description="It updates views; false for a message to a user.")
+    data: EventPart
+
+
+class UnknownEvent(Event):
+    """An event whose type this version does not know. All its fields are kept."""
+
+
+class NotificationEvent(UnknownEvent):
+    """A message to a user."""
+
+    is_internal_event: Literal[False]
+    notification_id: int
+    title: str | None
+    message: str | None
+    link_path: str | None
+
+
+class SessionSnapshot(EventPart):
+    """The current state of a session."""
+
+    id: UUID
+    project_id: UUID
+    project_name: str
+    status: str
+    current_stage_slug: str
+    iteration_count: int
+    stage_status: str | None
+    finished_units: int | None
+    planned_units: int | None
+
+
+class StateReset(StreamItem):
+    """The state of sessions, in place of events that are not available. Forget earlier events."""
+
+    type: ClassVar[str] = "state"
+
+    reset: Literal[True] = True
+    reason: str = Field(examples=["unknown", "too_old"])
+    sessions: list[SessionSnapshot]
+
+
+@functools.cache
+def build_event_adapter() -> TypeAdapter[Event]:
+    """Build the union of all known events; their `type` tells them apart."""
+    known: Any = Union[tuple(map(_build_model, EVENT_TYPES))]  # noqa: UP007  from a list
+    return TypeAdapter(Annotated[known, Field(discriminator="type")])
+
+
+def _build_model(data: type[SessionEvent]) -> type[Event]:
+    kind: Any = Literal[data.type]
+    name = f"{data.__name__}Event"
+    return create_model(name, __base__=Event, __doc__=data.__doc__, type=kind, data=data)
+
+
+def build_stream_schema(ref_template: str) -> JsonSchemaValue:
+    """Describe the JSON of every item of a stream."""
+    known = build_event_adapter().json_schema(ref_template=ref_template)
+    others = TypeAdapter(NotificationEvent | StateReset).json_schema(ref_template=ref_template)
+    return {
+        "$defs": {**known.pop("$defs"), **others["$defs"], "KnownEvent": known},
+        "oneOf": [{"$ref": ref_template.format(model="KnownEvent")}, *others["anyOf"]],
+    }
+
+
+_OTHERS: TypeAdapter[NotificationEvent | UnknownEvent] = TypeAdapter(
+    Annotated[NotificationEvent | UnknownEvent, Field(union_mode="left_to_right")]
+)
+
+
+def parse_event(frame: sse.Event) -> Event | StateReset:
+    """Parse one item of a stream; `ValueError` if a known type lacks a field."""
+    return _parse(frame.name, frame.text).model_copy(update={"resume_id": frame.id})
+
+
+def _parse(name: str, text: str) -> Event | StateReset:
+    if name == StateReset.type:
+        return StateReset.model_validate_json(text)
+    try:
+        return build_event_adapter().validate_json(text)
+    except ValidationError as error:
+        if error.errors(include_url=False)[0]["type"] != "union_tag_invalid":
+            raise
+    return _OTHERS.validate_json(text)

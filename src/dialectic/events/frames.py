@@ -1,0 +1,73 @@
+"""Events as frames of a stream: rendered once for all followers, and who may see them. Pure.
+
+An event's stored JSON is passed on as it is: a worker of a newer version may have written it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from uuid import UUID
+
+from dialectic.contract.events import Event, StateReset, format_id, parse_event
+from dialectic.core.sse import EventParser
+from dialectic.db.tables.notifications import StoredEvent
+
+
+@dataclass(frozen=True, slots=True)
+class EventFrame:
+    """One event as it is sent."""
+
+    seq: int
+    # The only user who may see it; None: every user of the tenant.
+    user_id: UUID | None
+    session_id: UUID | None
+    wire: bytes
+
+    def is_for(self, user_id: UUID, session_id: UUID | None) -> bool:
+        """Tell whether a user who follows one session, or all (None), gets this event."""
+        return self.user_id in (None, user_id) and session_id in (None, self.session_id)
+
+    def parse(self) -> Event | StateReset:
+        """Parse the event as a client does."""
+        (frame,) = EventParser().feed(self.wire)
+        return parse_event(frame)
+
+
+def build_frame(tenant_id: UUID, event: StoredEvent) -> EventFrame:
+    """Build the frame of a stored event.
+
+    Internal events of a session go to every user of the tenant. A notification goes only to its
+    addressee, if it has one; it includes its title, message and link.
+    """
+    body = {
+        "id": event.seq,
+        "type": event.type,
+        "created_at": event.created_at.isoformat(),
+        "session_id": str(event.session_id) if event.session_id else None,
+        "is_internal_event": event.is_internal_event,
+        "data": event.data,
+    }
+    if not event.is_internal_event:
+        body["notification_id"] = event.id
+        body |= {"title": event.title, "message": event.message, "link_path": event.link_path}
+    is_shared = event.is_internal_event and event.session_id is not None
+    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    wire = _render(format_id(tenant_id, event.seq), event.type, text)
+    return EventFrame(event.seq, None if is_shared else event.user_id, event.session_id, wire)
+
+
+def build_state_frame(tenant_id: UUID, seq: int, state: StateReset) -> EventFrame:
+    """Build the frame that replaces the missing events of one follower."""
+    wire = _render(format_id(tenant_id, seq), state.type, state.model_dump_json())
+    return EventFrame(seq, None, None, wire)
+
+
+def _render(event_id: str, kind: str, text: str) -> bytes:
+    """Build one frame. Compact JSON has no line breaks; a type must have none."""
+    return f"id: {event_id}\nevent: {' '.join(kind.split())}\ndata: {text}\n\n".encode()
+
+
+def render_position(tenant_id: UUID, seq: int) -> bytes:
+    """Build a heartbeat: no event, but clients resume from its id."""
+    return f": alive\nid: {format_id(tenant_id, seq)}\n\n".encode()
