@@ -20,7 +20,7 @@ from dialectic.contract.contributions import (
     EditedContribution,
     TurnSummary,
 )
-from dialectic.core.documents.artifacts import extract_documents
+from dialectic.core.documents.artifacts import carry_notice, extract_documents
 from dialectic.core.documents.file_paths import (
     ContributionFile,
     Intermediate,
@@ -198,6 +198,7 @@ async def _build_edit(
         for wanted in expected
         if wanted.key in cut.found
     ]
+    resources = [replace(one, text=carry_notice(body, one.text)) for one in resources]
     return _Version(file, flags), resources
 
 

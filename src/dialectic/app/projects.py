@@ -21,12 +21,14 @@ from dialectic.core.process.definition import Process
 from dialectic.core.process.reductions import shrink_process
 from dialectic.core.run_request import (
     check_name,
+    check_overlay,
     check_prompt,
     check_run_request,
     derive_name,
     get_lead,
 )
 from dialectic.core.slug import slugify_name
+from dialectic.core.strict_json import Json
 from dialectic.core.text import clean_text
 from dialectic.db.tables import files, records
 from dialectic.db.tables.records import SQL, NewResource, Owner, choose_slug
@@ -99,7 +101,7 @@ async def create_project(tx: Transaction, new: ProjectRequest) -> tuple[UUID, st
     connection, account, project_id = tx.connection, tx.account, tx.derive_id("project")
     tx.publish(project_id)
     prompt, notes = check_prompt(new.prompt, bytes_max=tx.engine.settings.max_prompt_bytes)
-    name = check_name(new.name) or derive_name(prompt)
+    name, overlay = check_name(new.name) or derive_name(prompt), check_overlay(new.overlay)
     made: str | None = await connection.fetchval(SQL["find_project_slug"], project_id)
     if made is not None:  # an earlier try has committed
         return project_id, made, notes
@@ -115,6 +117,7 @@ async def create_project(tx: Transaction, new: ProjectRequest) -> tuple[UUID, st
         slug,
         domain_id,
         prompt,
+        _store_overlay(overlay),
     )
     place = InitialPrompt(slug, slugify_name(name, fallback="prompt"))
     first = NewResource(
@@ -195,7 +198,7 @@ async def get(tx: Transaction, project_id: UUID) -> Project:
 
 
 async def change(tx: Transaction, project_id: UUID, wanted: ProjectChange) -> Project:
-    """Rename, archive or restore a project; its folder keeps its name."""
+    """Rename, archive or restore a project, or change its overlay; its folder keeps its name."""
     project = await get(tx, project_id)
     named = project.name if wanted.name is None else check_name(wanted.name)
     if not named:
@@ -207,9 +210,16 @@ async def change(tx: Transaction, project_id: UUID, wanted: ProjectChange) -> Pr
     status = project.status
     if wanted.is_archived is not None:
         status = "archived" if wanted.is_archived else "active"
-    await tx.connection.execute(SQL["change_project"], project_id, named, status)
+    overlay = project.overlay if wanted.overlay is None else check_overlay(wanted.overlay)
+    stored = _store_overlay(overlay)
+    await tx.connection.execute(SQL["change_project"], project_id, named, status, stored)
     await files.make_due(tx.connection, project_id)
     return await get(tx, project_id)
+
+
+def _store_overlay(overlay: str) -> Json:
+    """Build the stored form of what a project adds to every prompt."""
+    return {"overlay": overlay} if overlay else {}
 
 
 async def add_resource(tx: Transaction, project_id: UUID, given: ResourceRequest) -> UUID:

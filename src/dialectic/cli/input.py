@@ -83,6 +83,16 @@ def read_resource(given: str, *, bytes_max: int) -> ResourceRequest:
     return ResourceRequest.model_construct(kind=ResourceKind(kind), name=path.stem, text=text)
 
 
+def read_overlay(given: str) -> str:
+    """Read an overlay given as a text or as the name of a file."""
+    path = Path(given)
+    try:
+        is_file = path.is_file()
+    except (OSError, ValueError):  # too long or not a name: it is a text
+        is_file = False
+    return read_text(None, path, what="overlay") if is_file or given == "-" else given
+
+
 def _check_one(
     text: str | None, file: Path | None, what: str, *, has_argument: bool = True
 ) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import enum
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, TypeAlias
 from uuid import UUID
 
 from pydantic import (
     Field,
+    StringConstraints,
 )
 from pydantic.json_schema import SkipJsonSchema
 
@@ -20,8 +21,11 @@ from dialectic.contract.base import (
     ResponseBody,
 )
 from dialectic.core.documents.file_paths import ResourceKind
+from dialectic.core.run_request import OVERLAY_CHARS_MAX
 
 RESOURCES_MAX = 50
+
+Overlay: TypeAlias = Annotated[str, StringConstraints(max_length=OVERLAY_CHARS_MAX)]
 
 
 class ResourceRequest(RequestBody):
@@ -46,6 +50,11 @@ class ProjectRequest(RequestBody):
         examples=["Village hall"],
     )
     domain: Name = Field(default="General", examples=["General"])
+    overlay: Overlay = Field(
+        default="",
+        description="What every prompt of the project says in addition to the process's prompts.",
+        examples=["Write for volunteers who meet once a month."],
+    )
     resources: list[ResourceRequest] = Field(default=[], max_length=RESOURCES_MAX)
 
 
@@ -54,6 +63,10 @@ class ProjectChange(RequestBody):
 
     name: Name | None = Field(default=None, examples=["Village hall, second try"])
     is_archived: bool | None = None
+    overlay: Overlay | None = Field(
+        default=None,
+        description="What every prompt says in addition from now on; empty removes it.",
+    )
 
 
 class ProjectSummary(ResponseBody):
@@ -71,6 +84,7 @@ class Project(ProjectSummary):
     """A project."""
 
     prompt: Annotated[str, Column("initial_user_prompt")]
+    overlay: str = Field(description="What every prompt of the project says in addition.")
 
 
 class Resource(ResponseBody):

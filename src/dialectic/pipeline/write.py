@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 from uuid import UUID
 
-from dialectic.core.documents.artifacts import extract_documents, list_sections, raise_headings
+from dialectic.core.documents.artifacts import (
+    carry_notice,
+    extract_documents,
+    list_sections,
+    raise_headings,
+)
 from dialectic.core.documents.file_paths import (
     ChunkFile,
     ContributionFile,
@@ -91,8 +96,11 @@ def write(
     flags = tuple(dict.fromkeys(noted))
     document = build_document(job, material, said, outcome, flags)
     contribution = build_contribution(job, material, document, said, outcome, flags)
-    resources = build_resources(job, material, contribution.id, cut.found)
-    return Written(chunk, contribution, (document, *files), tuple(resources))
+    resources = tuple(
+        replace(made, text=carry_notice(outcome.text, made.text))
+        for made in build_resources(job, material, contribution.id, cut.found)
+    )
+    return Written(chunk, contribution, (document, *files), resources)
 
 
 def build_said(

@@ -19,8 +19,10 @@ from dialectic.pipeline.call_estimate import Terms
 from dialectic.pipeline.estimate import (
     FOREIGN_FACTOR,
     OUTPUT_TOKENS,
+    OVER_FLOOR,
     READING,
     REASONING_FACTOR,
+    TOKENS_PER_WORD,
     Brief,
     build_quote,
     list_expected_bytes,
@@ -153,6 +155,12 @@ def test_the_prompt_of_a_first_stage_is_counted_to_the_token() -> None:
         "feedback": [],
         "inputs": [],
         "listing": [],
+        "words": "1,800",
+        "base": "",
+        "overlay": "",
+        "seat": "",
+        "stance": "",
+        "steps": [],
     }
     prompt = render_template("thesis", STANDARD.prompts["thesis"], values)
     exact = -(-len(STANDARD.prompts["thesis_role"]) // 4) + -(-len(prompt) // 4) + 9
@@ -194,10 +202,18 @@ def test_the_outcome_of_an_iteration_is_read_by_the_stage_that_reads_nothing_els
 
 
 def test_documents_are_as_long_as_the_process_expects_until_something_is_learned() -> None:
-    sizes = list_expected_bytes(STANDARD)
-    assert sizes[THESIS] == 4 * 1_400
-    assert of_step(quote(), "thesis").expected.output_tokens == 3 * 1_400
+    words = STANDARD.order[0].length
+    assert words is not None
+    tokens = words.words_min * TOKENS_PER_WORD * OVER_FLOOR
+    assert list_expected_bytes(STANDARD, models=3)[THESIS] == 4 * tokens
+    assert of_step(quote(), "thesis").expected.output_tokens == pytest.approx(3 * tokens, abs=3)
     assert of_step(quote(SMALL), "pairs").expected.output_tokens == 27 * OUTPUT_TOKENS
+
+
+def test_a_length_that_grows_with_its_inputs_grows_with_the_number_of_models() -> None:
+    final = ("synthesis", "synthesis")
+    two, three, five = (list_expected_bytes(STANDARD, models=n)[final] for n in (2, 3, 5))
+    assert two < three < five
 
 
 def test_a_process_says_how_long_its_answers_are_step_by_step() -> None:

@@ -10,7 +10,7 @@ import pytest
 import dialectic
 from dialectic.core.documents.prompts import build_block, render_template
 from dialectic.core.process.check import VARIABLES
-from dialectic.core.process.definition import Stage
+from dialectic.core.process.definition import SHARED_PROMPTS, Stage
 from dialectic.errors import ExitCode, InvalidProcess, NotFound
 from dialectic.processes.loader import load_process
 from tests.cases import each_case
@@ -45,6 +45,12 @@ GIVEN = {
     "inputs": [build_block("Thesis A", "First."), build_block("Thesis B", "Second.")],
     "listing": ["- Thesis A", "- Thesis B"],
     "guidance": "Think of those who run it.",
+    "words": "1,200",
+    "base": "Thesis A",
+    "overlay": "Never by mail.",
+    "seat": "sceptic",
+    "stance": "Doubt it.",
+    "steps": [{"name": "merge", "instructions": "Merge."}],
 }
 # The prompts that are sent: those of steps, and of stages without any.
 SENT = [part.prompt_template_name for stage in STANDARD.order for part in (stage.steps or (stage,))]
@@ -54,7 +60,7 @@ def render(name: str, **given: object) -> str:
     return render_template(name, STANDARD.prompts[name], {**GIVEN, **given})
 
 
-@each_case("name", sorted(STANDARD.prompts))
+@each_case("name", sorted(STANDARD.prompts.keys() - SHARED_PROMPTS.keys()))
 def test_every_prompt_of_the_shipped_process_renders_with_what_every_prompt_is_given(
     name: str,
 ) -> None:
@@ -75,11 +81,14 @@ def test_a_prompt_that_is_sent_holds_the_request_the_feedback_and_its_inputs_in_
     positions = [text.index(str(block)) for block in blocks]
     assert positions == sorted(positions)
     assert text.count("- Think of those who run it.") == 1
+    assert text.count("- For this project: Never by mail.") == 1
+    assert "1,200 words" in text
 
 
 @each_case("name", SENT)
 def test_what_a_prompt_is_not_given_leaves_no_empty_point(name: str) -> None:
-    text = render(name, guidance="", context=[], feedback=[])
+    text = render(name, guidance="", overlay="", stance="", base="", context=[], feedback=[])
+    assert "this project" not in text
     assert not [line for line in text.splitlines() if line.strip() == "-"]
 
 

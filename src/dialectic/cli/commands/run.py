@@ -13,7 +13,7 @@ import click
 from dialectic.cli.backend import Backend, open_backend
 from dialectic.cli.display.quote import check_funds, is_wanted, show_quote
 from dialectic.cli.display.results import prepare_out, telling_unstarted, work_and_follow
-from dialectic.cli.input import read_prompt, read_resource
+from dialectic.cli.input import read_overlay, read_prompt, read_resource
 from dialectic.cli.options import name_command
 from dialectic.cli.terminal import count, echo_json, load_settings, run_async, say
 from dialectic.contract.sessions import RunQuote, RunRequest
@@ -95,6 +95,12 @@ class RunOptions:
     f"{', '.join(kind.value for kind in ResourceKind)}.",
 )
 @click.option(
+    "--overlay",
+    default="",
+    metavar="TEXT|FILE",
+    help="What every prompt says in addition, as text or in a file.",
+)
+@click.option(
     "--max-output-tokens",
     type=click.IntRange(1, TOKENS_MAX),
     metavar="N",
@@ -124,6 +130,7 @@ def run(
     file: Path | None,
     models: str,
     resource: tuple[str, ...],
+    overlay: str,
     out: Path | None,
     *,
     pause: bool,
@@ -142,6 +149,7 @@ def run(
         prompt=text,
         models=parse_model_list(models) if models else None,
         resources=[read_resource(one, bytes_max=settings.max_prompt_bytes) for one in resource],
+        overlay=read_overlay(overlay),
         is_autopilot=not pause,
         continue_until_complete=not no_continue,
         **options,

@@ -23,6 +23,8 @@ from dialectic.core.text import clean_text
 _HEADING = re.compile(r" {0,3}(#{1,6})(?![^ \t\r\n])")
 # No backtick may follow the backticks of a fence: that would be inline code.
 _FENCE = re.compile(r" {0,3}(?:(`{3,})[^`]*$|(~{3,}))")
+_NOTICE = re.compile(r"\s{0,10}((?:>[^\n]{0,500}\n){1,5})\n*(?=#)")
+_TITLE = re.compile(r"(?m)^# [^\n]*\n\n")
 # Most lines begin otherwise and need no regular expression.
 _MARKS = frozenset("#`~")
 
@@ -71,6 +73,17 @@ def extract_documents(
             found[document.key] = body
     missing = tuple(document.key for document in expected if document.key not in found)
     return Cut(found, missing, is_repaired)
+
+
+def carry_notice(answer: str, document: str) -> str:
+    """Put the notice that an answer begins with below the title of a document cut out of it.
+
+    A notice is a quotation above the first heading, such as who wrote the answer, and how.
+    """
+    notice, title = _NOTICE.match(answer), _TITLE.search(document)
+    if notice is None or title is None:
+        return document
+    return f"{document[: title.end()]}{notice[1].rstrip()}\n\n{document[title.end() :]}"
 
 
 def list_sections(text: str, level: int) -> list[tuple[str, str]]:

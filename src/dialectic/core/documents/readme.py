@@ -11,6 +11,12 @@ from dialectic.core.transfer.rows import ProjectRows, SessionRow
 PROMPT_CHARS_SHOWN = 1_000
 GIVEN = frozenset(kind.value for kind in ResourceKind)
 WORK = "Move a file to `Current/` when you begin with it, and to `Complete/` when it is done."
+# The provider of the models that come with the program, and what readers must know about them.
+OFFLINE = "offline/"
+NOTICE = (
+    "> Built-in offline models ({names}) composed their documents from the given text alone; no "
+    "language model was used for these."
+)
 _MARKS = re.compile(r"([\\`*_\[\]<>#|!])")
 
 
@@ -49,6 +55,9 @@ def _list_session_blocks(rows: ProjectRows, session: SessionRow) -> Iterator[str
     models = ", ".join(_escape(names[model]) for model in session.selected_model_ids)
     yield f"## Session {str(session.id)[:8]}"
     yield f"Process {_escape(process)}, status {_escape(session.status)}, models: {models}"
+    chosen = {names[model] for model in session.selected_model_ids}
+    if offline := sorted(name for name in chosen if name.startswith(OFFLINE)):
+        yield NOTICE.format(names=", ".join(map(_escape, offline)))
     for run in rows.dialectic_stage_runs:
         if run.session_id != session.id:
             continue

@@ -29,6 +29,18 @@ STAGES_MAX = 20
 STEPS_MAX = 20
 SHRINK_MAX = 20
 EXPECTED_TOKENS_MAX = 1_000_000
+WORDS_MAX = 1_000_000
+# The length in words is rounded: a model cannot count to the last word.
+WORDS_STEP = 50
+
+# Prompts that every process has, and the variables of each. A process without one of them uses
+# that of the standard process.
+SHARED_PROMPTS = {
+    "abstract": frozenset({"purpose", "text", "words"}),
+    "continuation": frozenset({"place", "tail"}),
+    "merge": frozenset({"inputs", "budget_words"}),
+    "merge_system": frozenset[str](),
+}
 
 # The pattern of each kind of name, and its description. Names that become parts of file names
 # must also meet the rules of `core.documents.file_paths`; `core.process.check` checks that.
@@ -133,6 +145,22 @@ class ExpectedDocument(_Part):
     fills_pending: StrictBool = False
 
 
+class Length(_Part):
+    """The least length of an answer, in words: a floor that grows with what is read."""
+
+    words_min: StrictInt = Field(ge=1, le=WORDS_MAX)
+    # The words of the answer for each word of its inputs.
+    share_of_input: float = Field(default=0, ge=0, le=1, allow_inf_nan=False)
+    # The floor never exceeds this, however much is read.
+    words_max: StrictInt | None = Field(default=None, ge=1, le=WORDS_MAX)
+
+    def compute_words(self, input_words: float) -> int:
+        """Compute the floor for inputs of so many words, rounded to steps that a model can meet."""
+        grown = round(input_words * self.share_of_input / WORDS_STEP) * WORDS_STEP
+        floor = max(self.words_min, grown)
+        return floor if self.words_max is None else min(floor, self.words_max)
+
+
 class Step(_Part):
     """One step of a stage: what its jobs read and write."""
 
@@ -151,7 +179,10 @@ class Step(_Part):
     # each model reads. `pipeline.strategies` chooses them.
     readers_max: StrictInt | None = Field(default=None, ge=1)
     per_source_max: StrictInt | None = Field(default=None, ge=1)
-    # The typical length of one answer, for quotes without better data.
+    # How long its answers are at least; a prompt gets it as `words`.
+    length: Length | None = None
+    # The typical length of one answer, for quotes without better data; by default it follows
+    # `length`.
     expected_output_tokens: StrictInt | None = Field(default=None, ge=1, le=EXPECTED_TOKENS_MAX)
 
     def list_sources(self) -> list[InputRule]:
@@ -179,6 +210,7 @@ class Stage(_Part):
     expected_output_artifacts: tuple[ExpectedDocument, ...] = ()
     # As in a step, for a stage without steps.
     compressor: Compressor = Compressor.EXTRACT
+    length: Length | None = None
     expected_output_tokens: StrictInt | None = Field(default=None, ge=1, le=EXPECTED_TOKENS_MAX)
 
     @property
@@ -330,6 +362,7 @@ def build_expected_output(stage: Stage) -> Json:
         "output_type": stage.output_type,
         "documents": documents,
         "expected_output_tokens": stage.expected_output_tokens,
+        "length": stage.length and stage.length.model_dump(mode="json"),
         "compressor": stage.compressor.value,
     }
 

@@ -92,7 +92,8 @@ def build_purpose(words: Words) -> str:
 
     It is the same for every turn of a document and for every model with the same prompt.
     """
-    return compose_prompt(replace(words, context=(), feedback=(), inputs=(), listing=()))
+    bare = replace(words, context=(), feedback=(), inputs=(), listing=(), base="")
+    return compose_prompt(bare)
 
 
 # -- money ----------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from dialectic.providers.offline.reading import Brief, Point, Source, clip, word
 
 SUBSTANCE = ("needs", "features", "parts", "plan", "measures", "proposal", "pros", "cons")
 # Statements of these kinds are about the text that holds them, not about the work.
-UNQUOTED = frozenset("questions taken refused decisions doubts claims".split())
+UNQUOTED = frozenset("questions taken refused rejected decisions doubts claims".split())
 OBJECTS = frozenset("claims gaps falls feasibility risks verdict".split())
 HOLDS_BACK = re.compile(
     r"(?i)\b(?:until|unless|wait|missing|unclear|lacks?|cannot|no evidence|not (?:known|proven)"
@@ -84,6 +84,11 @@ class Evidence(Frames):
         taken = list(filter(None, turns))[: max(count or self.items, min(len(ranked), 6))]
         self.used.update(item["text"] for item in taken)
         return taken
+
+    def each_objections(self, count: int) -> Iterator[Item]:
+        for number, item in enumerate(self.each_few("substance", count), 1):
+            severity = "major" if number == 1 else "minor"
+            yield {**item, "n": str(number), "severity": severity}
 
     def each_few(self, kinds: str, count: int) -> list[Item]:
         return self.each_take(kinds, count)[:count]
@@ -182,11 +187,33 @@ class Evidence(Frames):
         found = []
         for text, kinds in self.brief.shared.items():
             kept = [label for label, kind in kinds.items() if kind in (*SUBSTANCE, "summary")]
-            gave_up = [label for label, kind in kinds.items() if kind == "taken"]
+            gave_up = [label for label, kind in kinds.items() if kind in ("taken", "rejected")]
             if kept and gave_up:
                 stays = len(kept) > len(gave_up) or bool(words_of(text) & self.cares)
+                # What was rejected stays rejected, however many sources still have it.
+                stays = stays and "rejected" not in kinds.values()
                 found.append((text, kept, gave_up, stays))
         return found
+
+    @functools.cached_property
+    def rejected(self) -> dict[str, Item]:
+        """Points that any source rejected, with the reason it gives."""
+        reasons: dict[str, str] = {}
+        labels: dict[str, list[str]] = {}
+        for source in self.brief.sources:
+            for text, reason in source.rejected:
+                reasons[text] = reasons.get(text) or reason
+                labels.setdefault(text, []).append(source.label)
+        return {
+            text: {
+                "quote": quote(join(labels[text][:3]), text),
+                "because": end(reason or "Rejected by the source"),
+            }
+            for text, reason in reasons.items()
+        }
+
+    def each_rejected(self) -> list[Item]:
+        return list(self.rejected.values())
 
     def each_contested(self) -> Iterator[Item]:
         for text, kept, gave_up, stays in self.contested[: self.items]:

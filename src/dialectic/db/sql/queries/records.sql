@@ -82,17 +82,21 @@ select slug from dialectic_projects where id = $1
 
 -- name: insert_project
 insert into dialectic_projects
-  (tenant_id, id, user_id, project_name, slug, domain_id, initial_user_prompt, status)
-values ($1, $2, $3, $4, $5, $6, $7, 'active')
+  (tenant_id, id, user_id, project_name, slug, domain_id, initial_user_prompt,
+   user_domain_overlay_values, status)
+values ($1, $2, $3, $4, $5, $6, $7, $8, 'active')
 
 -- name: load_project
-select p.id, p.project_name, p.slug, p.initial_user_prompt, p.status, p.created_at, d.name as domain
+select p.id, p.project_name, p.slug, p.initial_user_prompt, p.status, p.created_at, d.name as domain,
+  coalesce(p.user_domain_overlay_values ->> 'overlay', '') as overlay
 from dialectic_projects p
 join dialectic_domains d on d.tenant_id = p.tenant_id and d.id = p.domain_id
 where p.id = $1
 
 -- name: change_project
-update dialectic_projects set project_name = $2, status = $3 where id = $1
+update dialectic_projects
+set project_name = $2, status = $3, user_domain_overlay_values = $4
+where id = $1
 
 -- name: lock_project
 -- A transaction that adds a session or a document waits, then finds the project deleted.
@@ -346,6 +350,7 @@ select s.id as session_id, s.project_id, s.user_id, s.wallet_id, s.process_templ
   s.continue_until_complete as continues, s.max_output_tokens, s.max_retries, s.lead_model_index,
   s.selected_model_ids as model_ids,
   p.slug as project_slug, p.project_name, p.initial_user_prompt as request, d.name as domain,
+  coalesce(p.user_domain_overlay_values ->> 'overlay', '') as overlay,
   not exists (
     select from dialectic_sessions o
     where o.tenant_id = s.tenant_id and o.project_id = s.project_id
