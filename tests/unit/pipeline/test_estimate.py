@@ -31,9 +31,11 @@ from dialectic.pipeline.gather import Item
 from dialectic.pipeline.outline import DocumentKey, build_outline, list_calls
 from dialectic.processes.loader import load_process
 from tests.unit.pipeline.played_session import processes
+from tests.unit.sized_process import TOKENS, build_sized
 from tests.unit.small_process import CONTENT, build, changed
 
-STANDARD = load_process("standard")
+STANDARD = build_sized()
+SHIPPED = load_process("standard")
 SMALL = build()
 BRIEF = Brief(request="Sell what is left over.", domain="General")
 PEN = ModelCard(
@@ -202,17 +204,23 @@ def test_the_outcome_of_an_iteration_is_read_by_the_stage_that_reads_nothing_els
 
 
 def test_documents_are_as_long_as_the_process_expects_until_something_is_learned() -> None:
-    words = STANDARD.order[0].length
-    assert words is not None
-    tokens = words.words_min * TOKENS_PER_WORD * OVER_FLOOR
-    assert list_expected_bytes(STANDARD, models=3)[THESIS] == 4 * tokens
-    assert of_step(quote(), "thesis").expected.output_tokens == pytest.approx(3 * tokens, abs=3)
+    assert list_expected_bytes(STANDARD, models=3)[THESIS] == 4 * TOKENS["thesis"]
+    assert of_step(quote(), "thesis").expected.output_tokens == 3 * TOKENS["thesis"]
     assert of_step(quote(SMALL), "pairs").expected.output_tokens == 27 * OUTPUT_TOKENS
+
+
+def test_without_another_figure_an_answer_is_expected_to_be_longer_than_its_floor() -> None:
+    length = SHIPPED.order[0].length
+    assert length is not None
+    tokens = length.words_min * TOKENS_PER_WORD * OVER_FLOOR
+    assert list_expected_bytes(SHIPPED, models=3)[THESIS] == 4 * tokens
+    written = of_step(quote(SHIPPED), "thesis").expected.output_tokens
+    assert written == pytest.approx(3 * tokens, abs=3)
 
 
 def test_a_length_that_grows_with_its_inputs_grows_with_the_number_of_models() -> None:
     final = ("synthesis", "synthesis")
-    two, three, five = (list_expected_bytes(STANDARD, models=n)[final] for n in (2, 3, 5))
+    two, three, five = (list_expected_bytes(SHIPPED, models=n)[final] for n in (2, 3, 5))
     assert two < three < five
 
 
