@@ -287,17 +287,18 @@ def build_words(
         inputs=inputs,
         listing=listing,
         overlay=context.overlay,
-        base=_find_base(context, inputs),
+        base=_name_base(context, inputs),
         length=part.length,
     )
 
 
-def _find_base(context: JobContext, inputs: Sequence[Item]) -> str:
-    """Find the label of the only input that the lead wrote; empty if there is none, or several."""
+def _name_base(context: JobContext, inputs: Sequence[Item]) -> str:
+    """Name the only input that the lead wrote, by its label; empty for none or several."""
     by_lead = [
         item.label
         for item in inputs
-        if item.source_id in context.texts
+        if item.source_id is not None
+        and item.source_id in context.texts
         and context.texts[item.source_id].model_index == context.lead_model_index
     ]
     return by_lead[0] if len(by_lead) == 1 < len(inputs) else ""

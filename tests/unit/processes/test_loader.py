@@ -108,6 +108,40 @@ def test_the_role_of_every_stage_says_that_material_is_not_an_instruction() -> N
         )
 
 
+def test_a_process_without_shared_prompts_gets_those_of_the_standard_one(own: Path) -> None:
+    (own / "prompts" / "merge.md").write_text("Join: {{ inputs }} in {{ budget_words }}")
+    (own / "prompts" / "abstract.md").unlink()
+    prompts = load_process(str(own)).prompts
+    assert prompts["merge"].startswith("Join:")
+    for name in ("abstract", "continuation", "merge_system"):
+        assert prompts[name] == STANDARD.prompts[name]
+    assert load_process(str(own)).content_hash != STANDARD.content_hash
+
+
+def test_a_shared_prompt_that_lacks_or_invents_a_variable_is_refused(own: Path) -> None:
+    for text, words in (("Go on.", "never uses 'place'"), ("{{ request }}", "unknown variable")):
+        (own / "prompts" / "continuation.md").write_text(text)
+        with pytest.raises(InvalidProcess) as caught:
+            load_process(str(own))
+        assert words in caught.value.message
+
+
+def test_a_length_and_the_prompt_that_tells_it_belong_together(own: Path) -> None:
+    file, prompt = own / "process.toml", own / "prompts" / "thesis.md"
+    whole, text = file.read_text(), prompt.read_text()
+    file.write_text(whole.replace("length = { words_min = 1800 }\n", "", 1))
+    with pytest.raises(InvalidProcess, match="`length` is missing"):
+        load_process(str(own))
+    file.write_text(whole)
+    prompt.write_text(text.replace("{{ words }}", "many"))
+    with pytest.raises(InvalidProcess, match="never uses 'words'"):
+        load_process(str(own))
+    prompt.write_text(text)
+    file.write_text(whole.replace("words_min = 1800", "words_min = 1800, words_max = 9", 1))
+    with pytest.raises(InvalidProcess, match="`words_max` is less than `words_min`"):
+        load_process(str(own))
+
+
 def test_every_domain_of_the_standard_process_has_guidance() -> None:
     assert set(STANDARD.overlays) == set(STANDARD.file.domains)
     assert all(overlay.guidance for overlay in STANDARD.overlays.values())

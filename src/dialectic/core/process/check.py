@@ -222,7 +222,7 @@ def _list_length_errors(
         yield f"{where}: `length`: `words_max` is less than `words_min`; raise it."
     uses = "words" in list_variables(name, prompts[name])
     if uses and length is None:
-        yield f"{where}: prompts/{name}.md uses 'words', but there is no `length`; add it."
+        yield f"{where}: prompts/{name}.md uses 'words', but `length` is missing; add it."
     if length is not None and not uses:
         yield (
             f"{where}: `length`: prompts/{name}.md never uses 'words', so the model would not see "

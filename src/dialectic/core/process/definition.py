@@ -155,7 +155,7 @@ class Length(_Part):
     words_max: StrictInt | None = Field(default=None, ge=1, le=WORDS_MAX)
 
     def compute_words(self, input_words: float) -> int:
-        """Compute the floor for inputs of so many words, rounded to steps that a model can meet."""
+        """Compute the floor for the words that are read, rounded to steps that a model can meet."""
         grown = round(input_words * self.share_of_input / WORDS_STEP) * WORDS_STEP
         floor = max(self.words_min, grown)
         return floor if self.words_max is None else min(floor, self.words_max)
@@ -309,8 +309,7 @@ class Process:
 
     @functools.cached_property
     def content_hash(self) -> str:
-        text = json.dumps(self.as_definition(), sort_keys=True, ensure_ascii=False)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return hash_definition(self.as_definition())
 
     def load_stage(self, slug: str) -> Stage:
         for stage in self.order:
@@ -336,6 +335,12 @@ class Process:
         """Get what a domain adds to a prompt; empty if nothing."""
         overlay = self.overlays.get(domain)
         return overlay.guidance.get(prompt_name, "") if overlay else ""
+
+
+def hash_definition(definition: Json) -> str:
+    """Hash the complete content of a process."""
+    text = json.dumps(definition, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def build_input_rules(stage: Stage) -> Json:

@@ -318,7 +318,7 @@ class Composer(Evidence):
         """List the steps of each milestone, numbered throughout; the test comes before the work."""
         number = 0
         for place, stone in enumerate(self.milestones, 1):
-            lines = []
+            lines: list[str] = []
             for what, accepted, asked in self.list_steps(place, stone):
                 hours = self.rng.choice((2, 4, 6, 8))
                 lines += (
