@@ -271,7 +271,7 @@ async def test_what_was_shortened_once_is_found_by_a_second_run_that_reads_and_p
 ) -> None:
     home = tmp_path / "home"
     async with open_small_shop(
-        server, template, home, SHORT, window=4_000, answer=500
+        server, template, home, SHORT, window=4_600, answer=500
     ) as paid_session:
         installation = paid_session.installation
         resources = (
