@@ -79,6 +79,21 @@ NOT_TOLD_ONCE = """
   left join dialectic.notifications n on n.tenant_id = r.tenant_id and n.session_id = r.session_id
     and n.type = 'contribution_generation_complete' and n.data ->> 'stageSlug' = r.stage_slug
   group by r.session_id, r.stage_slug having count(n.id) <> 1
+  union all
+  select format('the beginning of session %s was told %s times', r.session_id, count(n.id))
+  from dialectic.dialectic_stage_runs r
+  left join dialectic.notifications n on n.tenant_id = r.tenant_id and n.session_id = r.session_id
+    and n.type = 'contribution_generation_started' and n.data ->> 'stageSlug' = r.stage_slug
+  where r.started_at is not null
+  group by r.session_id, r.stage_slug having count(n.id) <> 1
+  union all
+  select format('the user of session %s has %s messages that it is %s', s.id, count(n.id), s.phase)
+  from dialectic.dialectic_sessions s
+  left join dialectic.notifications n on n.tenant_id = s.tenant_id and n.session_id = s.id
+    and n.user_id = s.user_id and n.type in ('session_done', 'session_waits_for_you')
+    and not n.is_internal_event and n.resolved_at is null
+  where s.phase in ('stage_complete', 'iteration_complete')
+  group by s.id, s.phase having count(n.id) <> 1
 """
 NOT_ENDED_ONCE = """
   select format('job %s ended %s times', m.job_id, count(*)) from chaos.moves m

@@ -82,6 +82,7 @@ def build_received(**columns: Any) -> ContributionReceived:
         **dict.fromkeys(numbers, 1),
         **dict.fromkeys(flags, False),
         "mime_type": "text/markdown",
+        "excerpt": "",
         "flags": [],
         "source_contribution_ids": [],
         "created_at": NOW,

@@ -53,6 +53,7 @@ class RemedyAction(enum.StrEnum):
     APPROVE_SPEND = "approve_spend"
     RAISE_BUDGET = "raise_budget"
     RETRY = "retry"  # run the failed jobs again
+    START_NEXT = "start_next"  # the next stage, after feedback on the last one
     ITERATE = "iterate"
     WATCH = "watch"
     START_SESSION = "start_session"
@@ -66,6 +67,7 @@ class RemedyAction(enum.StrEnum):
     LIST_CONTRIBUTIONS = "list_contributions"
     LIST_JOBS = "list_jobs"
     LIST_CHATS = "list_chats"
+    LIST_NOTIFICATIONS = "list_notifications"
     LIST_USERS = "list_users"
     LIST_TOKENS = "list_tokens"
     LIST_ORGANIZATIONS = "list_organizations"
@@ -106,6 +108,7 @@ ABOUT_A_SESSION = frozenset(
         RemedyAction.APPROVE_SPEND,
         RemedyAction.RAISE_BUDGET,
         RemedyAction.RETRY,
+        RemedyAction.START_NEXT,
         RemedyAction.ITERATE,
         RemedyAction.WATCH,
         RemedyAction.SHOW_COSTS,

@@ -73,8 +73,9 @@ async def start_stage(
             1,
             False,
             planned_units,
-            "generating",
+            None,
         )
+        await connection.execute(sql["begin_stage_run"], session_id, 1, STAGE)
         await connection.execute(sql["mark_generating"], session_id)
 
     await engine.db.transact(account.tenant_id, work)

@@ -94,7 +94,8 @@ class RunningSession:
     async def events(self) -> list[tuple[str, dict[str, Any]]]:
         """All that was told of the session, in order."""
         rows = await self.admin.fetch(
-            "select type, data::text from notifications where session_id = $1 order by id",
+            "select type, data::text from notifications"
+            " where session_id = $1 and is_internal_event order by id",
             self.session_id,
         )
         events = [(row["type"], json.loads(row["data"])) for row in rows]

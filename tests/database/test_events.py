@@ -15,6 +15,7 @@ import asyncpg
 import pytest
 
 from dialectic.contract.events import FROM_THE_START, StateReset, format_id
+from dialectic.core.strict_json import Json
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Connection, Database
 from dialectic.db.tables import notifications, records
 from dialectic.db.tables.records import Account
@@ -374,7 +375,7 @@ async def test_messages_are_listed_page_by_page_and_marked_as_read_by_their_pers
     await two_tenants.tell("internal")
 
     async def work(connection: Connection) -> None:
-        def words(rows: list[asyncpg.Record]) -> list[str]:
+        def words(rows: list[Json]) -> list[str]:
             return [row["data"]["word"] for row in rows]
 
         first = await notifications.list_notifications(connection, mine, limit=2)

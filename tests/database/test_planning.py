@@ -447,7 +447,7 @@ async def begin_later_stage(job_table: JobTable) -> None:
             2,
             False,
             2,
-            "waiting",
+            None,
         )
     )
 

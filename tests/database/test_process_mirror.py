@@ -115,6 +115,7 @@ async def test_a_stage_with_steps_holds_its_recipe_under_the_keys_of_the_process
         "step": 2,
         "name": "per_thesis",
         "description": "All improved proposals that descend from one thesis become one.",
+        "progress_label": "Reducing per-thesis results",
         "prompt_template_name": "synthesis_reduce",
         "granularity_strategy": "per_source_group",
         "output_type": "reduced_synthesis",

@@ -89,7 +89,15 @@ INDEXES_ACROSS_TENANTS = {
 KEYS_WITHOUT_TENANT = {"users": "a user may belong to several tenants"}
 FUNCTIONS_OF_BOTH = {
     *("now", "current_tenant", "act_for", "is_runnable", "is_ended", "error_entry"),
-    *("announce", "read_events", "list_news", "allow_probes", "list_endpoints"),
+    *(
+        "announce",
+        "announce_to_user",
+        "begin_stage",
+        "read_events",
+        "list_news",
+        "allow_probes",
+        "list_endpoints",
+    ),
     *("admit_call", "report_call", "match_dialectic_chunks", "add_tallies"),
     *("reserve_funds", "load_funds", "is_under_way"),
     *("settle_hold", "void_hold", "lose_hold"),

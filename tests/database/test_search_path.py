@@ -50,6 +50,7 @@ CALLS = {
         "select dialectic.list_news(array[gen_random_uuid()], array[0::bigint])",
         "select * from dialectic.open_account('intruder')",
         "select dialectic.allow_probes(gen_random_uuid())",
+        "select dialectic.begin_stage(gen_random_uuid(), 1, 'thesis')",
         "select dialectic.add_tallies(array['deadlock'], array[1])",
         "select * from dialectic.load_figures()",
         "select * from dialectic.list_endpoints()",

@@ -593,4 +593,4 @@ def test_a_run_says_when_an_answer_goes_on(undisturbed: Run) -> None:
     said = undisturbed.said
     assert f"thesis: {SKEPTIC} was cut off and continues, turn 1: " in said
     assert said.count(" continues, turn ") == undisturbed.turns - 1
-    assert said.count("1 of 1 documents") == 1
+    assert said.count("Writing theses: 1 of 1") == 1

@@ -7,10 +7,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
 from dialectic.contract.projects import ResourceRequest
+from dialectic.core.documents.excerpt import EXCERPT_CHARS_MAX, build_excerpt
 from dialectic.core.documents.file_paths import ResourceKind
 from dialectic.core.documents.front_matter import split_document
 from dialectic.core.process.definition import Stage as ProcessStage
@@ -319,6 +321,55 @@ def test_the_total_of_a_stage_is_known_when_it_is_ordered_and_reached_when_it_en
         assert data["total_steps"] == totals[data["stageSlug"]]
         steps[data["stageSlug"]].append(data["current_step"])
     assert steps == {slug: list(range(total + 1)) for slug, total in totals.items()}
+
+
+def test_a_stage_is_told_to_begin_when_it_begins(finished_session: Record) -> None:
+    began = finished_session.list_told("contribution_generation_started")
+    slugs = [stage.slug for stage in STANDARD.order]
+    assert [event["stageSlug"] for event in began] == slugs
+    totals = {run["stage_slug"]: run["planned_units"] for run in finished_session.stages}
+    assert {event["stageSlug"]: event["total_steps"] for event in began} == totals
+    told = [(event["type"], event["data"]) for event in finished_session.events]
+    for before, slug in itertools.pairwise(slugs):
+        places = [n for n, (kind, _) in enumerate(told) if kind == RECEIVED]
+        written = [told[n][1]["contribution"]["stage"] for n in places]
+        start = next(
+            n
+            for n, (kind, data) in enumerate(told)
+            if kind == "contribution_generation_started" and data["stageSlug"] == slug
+        )
+        assert places[written.index(before)] < start < places[written.index(slug)]
+
+
+def test_progress_names_the_step_and_counts_its_documents(finished_session: Record) -> None:
+    n = len(finished_session.models)
+    messages = [data["message"] for data in finished_session.list_told("dialectic_progress_update")]
+    steps = {
+        "Writing theses": n,
+        "Writing critiques": n**2,
+        "Merging critiques": n**3,
+        "Reducing per-thesis results": n**2,
+        "Unifying proposals": n,
+        "Writing plans": n,
+        "Writing checklists": n,
+    }
+    for label, total in steps.items():
+        told = [message for message in messages if message.startswith(f"{label}: ")]
+        wanted = [f"{label}: {done} of {total}" for done in range(1, total + 1)]
+        assert told == ([f"{label}: 0 of {total}"] if label == "Writing theses" else []) + wanted
+    planned = [message for message in messages if message.endswith(" planned")]
+    assert planned == [
+        f"{run['planned_units']} documents planned" for run in finished_session.stages[1:]
+    ]
+
+
+def test_a_received_document_comes_with_the_beginning_of_its_text(finished_session: Record) -> None:
+    for data in finished_session.list_told(RECEIVED):
+        row = finished_session.find(UUID(data["contribution"]["id"]))
+        excerpt = data["contribution"]["excerpt"]
+        assert 0 < len(excerpt) <= EXCERPT_CHARS_MAX
+        assert excerpt == build_excerpt(row["content"])
+        assert not excerpt.startswith("#")
 
 
 def test_the_end_of_each_stage_is_told_once(finished_session: Record) -> None:

@@ -133,9 +133,11 @@ class Installation:
         return [dict(row) for row in await self.admin.fetch(query, *arguments)]
 
     async def _read_events(self, session_id: UUID) -> list[Row]:
-        """All events of a session; each has the fields of its type and no others."""
+        """All internal events of a session; each has the fields of its type and no others."""
         events = await self.fetch(
-            "select type, data from notifications where session_id = $1 order by id", session_id
+            "select type, data from notifications where session_id = $1 and is_internal_event"
+            " order by id",
+            session_id,
         )
         for event in events:
             check_stored(event["type"], event["data"])

@@ -21,6 +21,7 @@ from dialectic.contract.contributions import (
     TurnSummary,
 )
 from dialectic.core.documents.artifacts import carry_notice, extract_documents
+from dialectic.core.documents.excerpt import build_excerpt
 from dialectic.core.documents.file_paths import (
     ContributionFile,
     Intermediate,
@@ -130,6 +131,7 @@ async def edit(tx: Transaction, contribution_id: UUID, text: str) -> EditedContr
         edited.file.path,
         len(edited.file.data),
         version,
+        build_excerpt(body),
     )
     owner = records.Owner(account.user_id, project_id)
     await records.put_resources(connection, account.tenant_id, owner, resources)

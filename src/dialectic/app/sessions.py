@@ -15,12 +15,13 @@ from dialectic.app.feedback import Comment, Rating
 from dialectic.app.stages import begin_at, begin_stages
 from dialectic.app.transaction import Transaction
 from dialectic.contract.events import SessionCancelled, SessionPaused
+from dialectic.contract.notifications import NotificationType
 from dialectic.contract.sessions import Session, SessionChange, SessionDetail, SubmitRequest
 from dialectic.core.models.model import parse_model_list
 from dialectic.core.money.price import parse_usd
 from dialectic.core.session_state import Phase, SessionState, show_status
 from dialectic.db.pool import Connection
-from dialectic.db.tables import jobs, records
+from dialectic.db.tables import jobs, notifications, records
 from dialectic.db.tables.notifications import read_events
 from dialectic.db.tables.records import SQL
 from dialectic.errors import Conflict, Remedy, RemedyAction
@@ -209,7 +210,24 @@ async def cancel(tx: Transaction, session_id: UUID) -> bool:
     await jobs.cancel_session(connection, session_id)
     await connection.execute(SQL["cancel_stage_runs"], session_id)
     await records.record_event(connection, SessionCancelled(session_id=session_id))
+    await notifications.notify(connection, _build_stopped(session, tx.account.user_id))
     return True
+
+
+def _build_stopped(session: asyncpg.Record, actor_id: UUID) -> notifications.NewNotification:
+    """Build the message that a session was cancelled; the person who did it knows that."""
+    return notifications.NewNotification(
+        session_id=session["id"],
+        type=NotificationType.SESSION_STOPPED,
+        title=f"{session['project_name']} was cancelled",
+        message=(
+            f"The session was cancelled in stage {session['current_stage_slug']}. Its documents "
+            "are kept. Start another session to go on."
+        ),
+        remedy=Remedy(RemedyAction.LIST_CONTRIBUTIONS),
+        data={"stageSlug": session["current_stage_slug"]},
+        is_read=session["user_id"] == actor_id,
+    )
 
 
 async def _refuse_finished(connection: Connection, session: asyncpg.Record, word: str) -> None:

@@ -10,7 +10,7 @@ from uuid import UUID
 import asyncpg
 
 from dialectic.app.transaction import Transaction
-from dialectic.contract.events import StageAdvanced, StageStarted
+from dialectic.contract.events import StageAdvanced
 from dialectic.core.job import JobStatus, PlanPayload, derive_root_job_id
 from dialectic.core.process.definition import Stage
 from dialectic.core.slug import slugify_name
@@ -56,36 +56,45 @@ async def begin_at(
 async def _insert_stage_run(
     tx: Transaction, context: JobContext, stage: Stage, *, is_due: bool
 ) -> bool:
-    connection = tx.connection
+    """Create a stage; only one that is due begins, the others are planned."""
+    connection, session_id, iteration = tx.connection, context.session_id, context.iteration
+    steps = {
+        part.output_type: {
+            "label": part.label,
+            "planned": context.outline.load_step(stage.slug, part.output_type).calls,
+            "finished": 0,
+        }
+        for part in stage.parts
+    }
     planned = context.outline.count_units(stage.slug)
     is_new = await connection.fetchval(
         SQL["insert_stage_run"],
         tx.account.tenant_id,
-        context.session_id,
-        context.iteration,
+        session_id,
+        iteration,
         stage.slug,
         context.process.position(stage.slug),
         stage is context.process.order[-1],
         planned,
-        "generating" if is_due else "waiting",
+        steps,
     )
     if is_new is None:
         return False
-    started = StageStarted(
-        session_id=context.session_id,
-        stage_slug=stage.slug,
-        iteration_number=context.iteration,
-        total_steps=planned,
-    )
+    first = steps[stage.parts[0].output_type]
+    message = f"{planned} document{'' if planned == 1 else 's'} planned"
+    if is_due:
+        await records.begin_stage_run(
+            connection, session_id, iteration=iteration, stage_slug=stage.slug
+        )
+        message = f"{first['label']}: 0 of {first['planned']}"
     advanced = StageAdvanced(
-        session_id=context.session_id,
+        session_id=session_id,
         stage_slug=stage.slug,
-        iteration_number=context.iteration,
+        iteration_number=iteration,
         current_step=0,
         total_steps=planned,
-        message=f"0 of {planned} documents",
+        message=message,
     )
-    await records.record_event(connection, started)
     await records.record_event(connection, advanced)
     return True
 

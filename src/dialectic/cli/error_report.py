@@ -68,6 +68,7 @@ COMMANDS = {
     RemedyAction.APPROVE_SPEND: "resume {session} --approve-spend",
     RemedyAction.RAISE_BUDGET: "resume {session} --budget USD",
     RemedyAction.RETRY: "retry {session}",
+    RemedyAction.START_NEXT: "next {session}",
     RemedyAction.ITERATE: "iterate {session}",
     RemedyAction.WATCH: "watch {session}",
     RemedyAction.START_SESSION: 'run "…"',
@@ -78,6 +79,7 @@ COMMANDS = {
     RemedyAction.LIST_CONTRIBUTIONS: "list {session}",
     RemedyAction.LIST_JOBS: "status {session}",
     RemedyAction.LIST_CHATS: "chat --list",
+    RemedyAction.LIST_NOTIFICATIONS: "notifications",
 }
 # These need the machine with the database: for a server, its operator runs them.
 OPERATOR_COMMANDS = {

@@ -20,6 +20,7 @@ from dialectic.app import (
     installed,
     jobs,
     lookup,
+    notifications,
     projects,
     quotes,
     sessions,
@@ -42,6 +43,7 @@ from dialectic.contract.accounts import (
 from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary
 from dialectic.contract.contributions import ChunkRecord, ContributionRecord, EditedContribution
 from dialectic.contract.events import FROM_THE_START, Event, format_id
+from dialectic.contract.notifications import NotificationPage, ReadResult
 from dialectic.contract.projects import ExportedProject, ImportedProject, Kind, SearchResults
 from dialectic.contract.sessions import (
     RunQuote,
@@ -150,6 +152,15 @@ class LocalBackend:
 
     async def search(self, project_id: UUID, query: str, limit: int) -> SearchResults:
         return await search_project(self.engine, self.account, project_id, query, limit)
+
+    async def list_notifications(self, limit: int, *, unread: bool) -> NotificationPage:
+        return await self.tenant.run(notifications.list_newest, unread=unread, limit=limit)
+
+    async def mark_read(self, notification_id: int) -> None:
+        await self.tenant.run(notifications.mark_read, notification_id)
+
+    async def mark_all_read(self, *, session_id: UUID | None = None) -> ReadResult:
+        return await self.tenant.run(notifications.mark_all_read, session_id=session_id)
 
     # -- steering
 

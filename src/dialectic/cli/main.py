@@ -39,6 +39,7 @@ COMMANDS = {
     "resume": ("sessions", "Resume a session, with a worker in this process."),
     "cancel": ("sessions", "Cancel a session for good; documents are kept."),
     "retry": ("session_actions", "Retry the failed jobs of a session."),
+    "notifications": ("notifications", "Messages to you: what failed, waits for you or is done."),
     "feedback": ("session_actions", "Add feedback on a stage of a session."),
     "edit": ("session_actions", "Replace a contribution with your own text."),
     "rate": ("session_actions", "Rate a contribution from 1 to 5."),
@@ -113,6 +114,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "next": ("dialectic next 41ac --out plans",),
     "iterate": ("dialectic iterate 41ac",),
     "retry": ("dialectic retry 41ac",),
+    "notifications": ("dialectic notifications", "dialectic notifications --all --json"),
+    "notifications read": ("dialectic notifications read", "dialectic notifications read 12 13"),
     "regenerate": ("dialectic regenerate 7f94",),
     "show": ("dialectic show 7f94 > thesis.md", "dialectic show 7f94 --prompt"),
     "list": ("dialectic list", "dialectic list 41ac --all"),
@@ -150,7 +153,7 @@ def add_examples(command: click.Command, name: str) -> None:
     if isinstance(command, click.Group):
         for inner_name, inner in command.commands.items():
             add_examples(inner, f"{name} {inner_name}")
-    elif command.epilog is None and name in EXAMPLES:
+    if command.epilog is None and name in EXAMPLES:
         # "\b" stops click from rewrapping the lines.
         command.epilog = "\n".join(["\b", "Examples:", *(f"  {one}" for one in EXAMPLES[name])])
 

@@ -7,6 +7,7 @@ It is rejected: a default in its place could call other models, or spend more, t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -50,13 +51,23 @@ def is_remote() -> bool:
 
 def take_server_option(command: click.Command) -> None:
     """Add `--server` to a command, or to each command of a group."""
-    if isinstance(command, click.Group):
-        for inner in command.commands.values():
-            take_server_option(inner)
-    elif not any(one.name == "server" for one in command.params):
-        command.params.append(
-            click.Option(["--server"], expose_value=False, callback=keep_server_option, hidden=True)
-        )
+    for one in list_runnable(command):
+        if not any(option.name == "server" for option in one.params):
+            option = click.Option(
+                ["--server"], expose_value=False, callback=keep_server_option, hidden=True
+            )
+            one.params.append(option)
+
+
+def list_runnable(command: click.Command) -> Iterator[click.Command]:
+    """List a command, or the commands of a group, and the group if it runs by itself."""
+    if not isinstance(command, click.Group):
+        yield command
+        return
+    if command.invoke_without_command:
+        yield command
+    for inner in command.commands.values():
+        yield from list_runnable(inner)
 
 
 # Options that may be empty: an empty server means this machine.
@@ -86,11 +97,7 @@ def _is_given(param: click.Parameter | None, ctx: click.Context | None) -> bool:
 
 def refuse_empty_options(command: click.Command) -> None:
     """Make a command, or each command of a group, reject empty options."""
-    if isinstance(command, click.Group):
-        for inner in command.commands.values():
-            refuse_empty_options(inner)
-        return
-    for option in command.params:
+    for option in (option for one in list_runnable(command) for option in one.params):
         takes_words = isinstance(option.type, click.types.StringParamType | click.Path)
         if isinstance(option, click.Option) and takes_words and option.name not in MAY_BE_EMPTY:
             option.type = Filled(option.type)
@@ -101,11 +108,7 @@ KEPT_JSON = "dialectic.json"
 
 def keep_json_option(command: click.Command) -> None:
     """Make a command, or each command of a group, remember `--json`."""
-    if isinstance(command, click.Group):
-        for inner in command.commands.values():
-            keep_json_option(inner)
-        return
-    for option in command.params:
+    for option in (option for one in list_runnable(command) for option in one.params):
         if option.name == "as_json":
             option.callback = _keep
 

@@ -34,6 +34,7 @@ from dialectic.contract.base import RequestBody, show_dollars
 from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary
 from dialectic.contract.contributions import ChunkRecord, ContributionRecord, EditedContribution
 from dialectic.contract.events import FROM_THE_START, Event, StateReset, format_id
+from dialectic.contract.notifications import NotificationPage, ReadResult
 from dialectic.contract.projects import ExportedProject, ImportedProject, Kind, SearchResults
 from dialectic.contract.sessions import (
     QuoteRequest,
@@ -213,6 +214,15 @@ class RemoteBackend:
 
     async def search(self, project_id: UUID, query: str, limit: int) -> SearchResults:
         return await self._client.search_project(project_id, query, limit=limit)
+
+    async def list_notifications(self, limit: int, *, unread: bool) -> NotificationPage:
+        return await self._client.get_notifications(unread=unread, limit=limit)
+
+    async def mark_read(self, notification_id: int) -> None:
+        await self._client.mark_read(notification_id)
+
+    async def mark_all_read(self, *, session_id: UUID | None = None) -> ReadResult:
+        return await self._client.mark_all_read(session_id=session_id)
 
     # -- steering
 

@@ -9,7 +9,6 @@ from dialectic.client.call import Call, act, fill, get, get_bytes, ignore_body
 from dialectic.contract.accounts import (
     Me,
     Model,
-    Notification,
     ProcessDetail,
     ProcessSummary,
     Transaction,
@@ -23,6 +22,12 @@ from dialectic.contract.chats import (
     ChatRequest,
     ChatSummary,
     RewindRequest,
+)
+from dialectic.contract.notifications import (
+    Notification,
+    NotificationPage,
+    ReadRequest,
+    ReadResult,
 )
 from dialectic.contract.projects import Project
 
@@ -65,10 +70,23 @@ def list_notifications(*, unread: bool = False) -> Call[Page[Notification]]:
     return get("/notifications", Page[Notification], unread=unread or None)
 
 
+def get_notifications(*, unread: bool = False, limit: int | None = None) -> Call[NotificationPage]:
+    """Show the newest messages to you, and how many are unread."""
+    return get("/notifications", NotificationPage, unread=unread or None, limit=limit)
+
+
 def mark_read(notification_id: int) -> Call[None]:
     """Mark a message as read. Repeating it changes nothing."""
     path = f"/notifications/{notification_id}/read"
     return Call(method="POST", path=path, read=ignore_body, key="")
+
+
+def mark_all_read(
+    *, up_to: int | None = None, session_id: UUID | None = None, key: str | None = None
+) -> Call[ReadResult]:
+    """Mark messages to you as read: up to one, about one session, or all."""
+    body = fill(ReadRequest, up_to=up_to, session_id=session_id)
+    return act("/notifications/read", ReadResult, body, key=key)
 
 
 def follow_events(*, after: str | None, session_id: UUID | None) -> Call[bytes]:

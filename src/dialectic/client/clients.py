@@ -134,7 +134,9 @@ class Operations:
     list_processes = ListOperation(account.list_processes)
     get_process = Operation(account.get_process)
     list_notifications = ListOperation(account.list_notifications)
+    get_notifications = Operation(account.get_notifications)
     mark_read = Operation(account.mark_read)
+    mark_all_read = Operation(account.mark_all_read)
 
 
 class Client(Operations):

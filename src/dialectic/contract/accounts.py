@@ -237,17 +237,3 @@ class ProcessDetail(ProcessSummary):
 
     content_hash: str
     definition: Json
-
-
-class Notification(ResponseBody):
-    """A notification to a user."""
-
-    id: int
-    type: str
-    title: str | None
-    message: str | None
-    link_path: str | None
-    session_id: UUID | None
-    data: Json
-    read_at: datetime | None
-    created_at: datetime

@@ -39,7 +39,9 @@ class Column:
 class ResponseBody(BaseModel):
     """A response body. It also validates a row of the database, with the names of its columns."""
 
-    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True, from_attributes=True)
+    model_config = ConfigDict(
+        populate_by_name=True, serialize_by_alias=True, from_attributes=True, defer_build=True
+    )
 
     @model_validator(mode="before")
     @classmethod

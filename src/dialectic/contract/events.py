@@ -16,7 +16,6 @@ from uuid import UUID
 
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     JsonValue,
@@ -28,9 +27,8 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue, SkipJsonSchema
 
 from dialectic.contract.contributions import ContributionFields
-from dialectic.contract.problems import ProblemRemedy
+from dialectic.contract.problems import KnownRemedy
 from dialectic.core import sse
-from dialectic.errors import read_remedy
 
 # The id that a client sends to get all stored events.
 FROM_THE_START = "0"
@@ -62,11 +60,6 @@ def _mark(tenant_id: UUID) -> str:
     return hashlib.sha256(tenant_id.bytes).hexdigest()[:8]
 
 
-def _keep_known(remedy: object) -> object:
-    """A newer server may name an action that is unknown here."""
-    return remedy if isinstance(remedy, ProblemRemedy) or read_remedy(remedy) else None
-
-
 # As the stream writes it: with the offset, not with "Z".
 Moment: TypeAlias = Annotated[datetime, PlainSerializer(datetime.isoformat, when_used="json")]
 
@@ -77,7 +70,7 @@ Moment: TypeAlias = Annotated[datetime, PlainSerializer(datetime.isoformat, when
 class EventPart(BaseModel):
     """A part of an event; clients keep fields that they do not know."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
 
 class SessionEvent(EventPart):
@@ -101,7 +94,7 @@ class StageEvent(SessionEvent):
 
 
 class StageStarted(StageEvent):
-    """A stage was created; its jobs may wait for earlier stages."""
+    """A stage has begun: its first job has all it needs. A planned stage is not told of."""
 
     type = "contribution_generation_started"
 
@@ -109,14 +102,17 @@ class StageStarted(StageEvent):
 
 
 class StageAdvanced(StageEvent):
-    """A stage was created, or one of its documents was written."""
+    """A stage was planned, or one of its documents was written."""
 
     type = "dialectic_progress_update"
 
-    current_step: int
-    total_steps: int
-    message: str
-    job_id: UUID | None = Field(default=None, description="Absent when the stage was created.")
+    current_step: int = Field(description="How many documents of the stage are written.")
+    total_steps: int = Field(description="How many documents of the stage are planned.")
+    message: str = Field(
+        description="What is being done, and how far that step is.",
+        examples=["Merging critiques: 4 of 9", "39 documents planned"],
+    )
+    job_id: UUID | None = Field(default=None, description="Absent when the stage was planned.")
 
 
 class StageEnded(StageEvent):
@@ -131,7 +127,11 @@ class StageEnded(StageEvent):
 
 
 class ReceivedContribution(ContributionFields, EventPart):
-    """A contribution's row, without its text."""
+    """A contribution's row, with an excerpt in place of its text."""
+
+    excerpt: str = Field(
+        description="The beginning of the text, without headings and markup; empty if it has none."
+    )
 
     session_id: UUID
     job_id: UUID | None
@@ -199,7 +199,7 @@ class EventError(EventPart):
 
     code: str
     message: str
-    remedy: Annotated[ProblemRemedy | None, BeforeValidator(_keep_known)]
+    remedy: KnownRemedy
 
 
 class JobErrorEvent(StageEvent):
@@ -286,6 +286,7 @@ class NotificationEvent(UnknownEvent):
     title: str | None
     message: str | None
     link_path: str | None
+    remedy: KnownRemedy = None
 
 
 class SessionSnapshot(EventPart):

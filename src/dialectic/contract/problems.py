@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import (
-    BaseModel,
-    Field,
-)
+from typing import Annotated, TypeAlias
 
-from dialectic.errors import RemedyAction
+from pydantic import BaseModel, BeforeValidator, Field
+
+from dialectic.errors import RemedyAction, read_remedy
 
 TYPE_PREFIX = "urn:dialectic:problem:"
 
@@ -34,6 +33,15 @@ class ProblemRemedy(BaseModel):
     is_play: bool | None = Field(
         default=None, description="Whether the missing money is play money."
     )
+
+
+def _keep_known(remedy: object) -> object:
+    """A newer server may name an action that is unknown here."""
+    return remedy if isinstance(remedy, ProblemRemedy) or read_remedy(remedy) else None
+
+
+# In events and notifications: null if this version does not know the action.
+KnownRemedy: TypeAlias = Annotated[ProblemRemedy | None, BeforeValidator(_keep_known)]
 
 
 class Problem(BaseModel):

@@ -50,7 +50,7 @@ WORKER_LOST = "worker_lost"
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class _Payload(_Part):

@@ -38,7 +38,7 @@ def build_frame(tenant_id: UUID, event: StoredEvent) -> EventFrame:
     """Build the frame of a stored event.
 
     Internal events of a session go to every user of the tenant. A notification goes only to its
-    addressee, if it has one; it includes its title, message and link.
+    addressee, if it has one; it includes its title, message, link and remedy.
     """
     body = {
         "id": event.seq,
@@ -51,6 +51,7 @@ def build_frame(tenant_id: UUID, event: StoredEvent) -> EventFrame:
     if not event.is_internal_event:
         body["notification_id"] = event.id
         body |= {"title": event.title, "message": event.message, "link_path": event.link_path}
+        body["remedy"] = event.remedy
     is_shared = event.is_internal_event and event.session_id is not None
     text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
     wire = _render(format_id(tenant_id, event.seq), event.type, text)

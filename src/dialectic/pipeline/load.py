@@ -100,8 +100,9 @@ class JobContext:
     continues: bool
     max_output_tokens: int | None
     max_retries: int
-    # Stages of this iteration that have a seed prompt.
+    # Stages of this iteration that have a seed prompt, and those that have not begun.
     seeded: frozenset[str]
+    waiting: frozenset[str]
     feedback: tuple[Feedback, ...]
     context: tuple[GivenText, ...]
     situation: Situation | None = None

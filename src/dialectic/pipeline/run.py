@@ -55,6 +55,7 @@ from dialectic.pipeline.plan import decide_plan, list_missing
 from dialectic.pipeline.reserve import Payment, release
 from dialectic.pipeline.save import (
     Paid,
+    save_begin,
     save_combined,
     save_level,
     save_need,
@@ -90,13 +91,16 @@ async def run_plan(engine: Engine, job: Job, payload: PlanPayload, context: JobC
     is_first = payload.model_index == 1 and payload.edition == 1
     if is_first and not missing and stage.slug not in context.seeded:
         await save_seed(engine, job, context, stage)
+    begins = stage.slug in context.waiting
     if stage.steps:
         assert context.situation is not None, "a stage with steps has inputs"
         decision = decide_plan(job.id, payload, stage, job.current_step, context.situation)
-        await save_plan(engine, job, stage, decision)
+        await save_plan(engine, job, stage, decision, begins=begins)
     elif missing:
         await save_wait(engine, job, missing)
     else:
+        if begins:
+            await save_begin(engine, job)
         await run_turn(engine, job, payload, context)
 
 

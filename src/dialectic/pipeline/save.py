@@ -151,8 +151,13 @@ async def _go_on(connection: Connection, job: Job, material: Material, written: 
 # -- plans ----------------------------------------------------------------------------------------
 
 
-async def save_plan(engine: Engine, job: Job, stage: Stage, decision: Decision) -> None:
-    """Save the new child jobs and let the plan job wait for the rest."""
+async def save_plan(
+    engine: Engine, job: Job, stage: Stage, decision: Decision, *, begins: bool
+) -> None:
+    """Save the new child jobs and let the plan job wait for the rest.
+
+    The first child of a stage begins it.
+    """
     step = stage.steps[job.current_step - 1]
     has_children = any(c.step_number == job.current_step for c in decision.children)
     wait = jobs.Wait(
@@ -183,6 +188,8 @@ async def save_plan(engine: Engine, job: Job, stage: Stage, decision: Decision) 
         ]
         await jobs.insert_jobs(connection, job.tenant_id, new)
         await jobs.wait(connection, job, wait)
+        if new and begins:
+            await _begin_stage(connection, job)
         engine.failpoints.reach("before_commit")
 
     try:
@@ -261,6 +268,22 @@ async def save_combined(engine: Engine, job: Job, level: Level) -> None:
     """Save the result of a combine job and wake the jobs that wait for it."""
     results = {"documents": [str(made) for made in level.documents]}
     await _commit(engine, job, lambda c: jobs.complete(c, job, results=results, finished_units=0))
+
+
+async def save_begin(engine: Engine, job: Job) -> None:
+    """Announce that a stage without steps begins, unless another job has done so."""
+
+    async def work(connection: Connection) -> None:
+        await jobs.hold_lease(connection, job)
+        await _begin_stage(connection, job)
+
+    await engine.db.transact(job.tenant_id, work)
+
+
+async def _begin_stage(connection: Connection, job: Job) -> None:
+    await records.begin_stage_run(
+        connection, job.session_id, iteration=job.iteration_number, stage_slug=job.stage_slug
+    )
 
 
 async def save_wait(engine: Engine, job: Job, missing: tuple[str, ...]) -> None:

@@ -71,7 +71,7 @@ class DiskStore:
         self._root = root
         # Folders known to survive a crash. Another writer may have created a folder and not flushed
         # it yet, so this process flushes each folder once, even if it did not create it.
-        self._durable: set[Path] = set()
+        self._durable: set[str] = set()
         # Its own threads: a network disk may hang, and must not block the other threads.
         self._threads = ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="storage")
 
@@ -149,8 +149,8 @@ class DiskStore:
     ) -> None:
         for _ in range(WRITE_ATTEMPTS_MAX):
             with contextlib.suppress(FileNotFoundError):
-                self._make_folders(parts[:-1])
-                path = self._resolve(parts)
+                self._make_root()
+                path = self._resolve(parts, create=True)
                 return replace_in_turn(path, fill, is_needless=partial(is_there, path))
         raise OSError(errno.ESTALE, "Another process keeps deleting the folder")
 
@@ -182,30 +182,32 @@ class DiskStore:
                 folder.rmdir()
             except OSError:  # usually: not empty
                 return
-            self._durable.discard(folder)
+            self._durable.discard(str(folder))
 
-    def _resolve(self, parts: Parts) -> Path:
-        """Return the path of a key's file; reject a symbolic link in place of a folder."""
+    def _resolve(self, parts: Parts, *, create: bool = False) -> Path:
+        """Return the path of a key's file; reject a symbolic link in place of a folder.
+
+        With `create`, missing folders are made, and each name is flushed into its parent once.
+        """
         # The root itself may be a link: the operator chose it.
-        path = Path(os.path.realpath(self._root)).joinpath(*parts)
-        if os.path.realpath(path.parent) != str(path.parent):
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-        return path
-
-    def _make_folders(self, parts: Parts) -> None:
-        """Create the root and the folders below it, and flush each name into its parent."""
-        self._make_root()
-        folder = Path(os.path.realpath(self._root))
-        for part in parts:
-            folder /= part
-            if folder in self._durable and folder.is_dir():
-                continue
-            with contextlib.suppress(FileExistsError):
-                folder.mkdir(FOLDER_MODE)
-            flush_folder(folder.parent)
-            if len(self._durable) >= DURABLE_FOLDERS_MAX:
-                self._durable.clear()
-            self._durable.add(folder)
+        folder = os.path.realpath(self._root)
+        *folders, name = parts
+        for part in folders:
+            parent, folder = folder, f"{folder}/{part}"
+            mode = _find_mode(folder)
+            if mode is None and create:
+                with contextlib.suppress(FileExistsError):
+                    Path(folder).mkdir(FOLDER_MODE)
+                mode = os.lstat(folder).st_mode
+                self._durable.discard(folder)
+            if mode is not None and not stat.S_ISDIR(mode):
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+            if create and folder not in self._durable:
+                flush_folder(Path(parent))
+                if len(self._durable) >= DURABLE_FOLDERS_MAX:
+                    self._durable.clear()
+                self._durable.add(folder)
+        return Path(folder, name)
 
     def _make_root(self) -> None:
         missing = []
@@ -235,6 +237,13 @@ class DiskStore:
             )
             found = _find_id(path)
         return found
+
+
+def _find_mode(path: str) -> int | None:
+    try:
+        return os.lstat(path).st_mode
+    except FileNotFoundError:
+        return None
 
 
 def _open_file(path: Path) -> BinaryIO:

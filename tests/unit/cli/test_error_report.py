@@ -27,7 +27,7 @@ def follow(words: list[str]) -> tuple[click.Command, list[str]]:
     """Follow the words of a command line to the command that they name."""
     command: click.Command = cli
     context = click.Context(cli)
-    while isinstance(command, click.Group):
+    while isinstance(command, click.Group) and (words or not command.invoke_without_command):
         name, *words = words
         inner = command.get_command(context, name)
         assert inner is not None, name

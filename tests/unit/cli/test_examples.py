@@ -16,10 +16,10 @@ def list_commands(group: click.Group, *before: str) -> dict[str, click.Command]:
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         assert command is not None
+        if not isinstance(command, click.Group) or command.invoke_without_command:
+            found[" ".join((*before, name))] = command
         if isinstance(command, click.Group):
             found |= list_commands(command, *before, name)
-        else:
-            found[" ".join((*before, name))] = command
     return found
 
 

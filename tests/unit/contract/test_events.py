@@ -66,7 +66,7 @@ def test_an_event_is_of_the_class_of_its_type() -> None:
 
 
 def test_fields_have_the_names_on_the_wire_that_clients_have_always_known() -> None:
-    advanced = StageAdvanced(**PLACE, current_step=1, total_steps=3, message="1 of 3 documents")
+    advanced = StageAdvanced(**PLACE, current_step=1, total_steps=3, message="Merging: 1 of 3")
 
     assert advanced.model_dump(mode="json", exclude_unset=True) == {
         "sessionId": str(SESSION),
@@ -74,7 +74,7 @@ def test_fields_have_the_names_on_the_wire_that_clients_have_always_known() -> N
         "iterationNumber": 1,
         "current_step": 1,
         "total_steps": 3,
-        "message": "1 of 3 documents",
+        "message": "Merging: 1 of 3",
     }
 
 

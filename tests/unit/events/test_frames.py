@@ -15,7 +15,9 @@ from dialectic.contract.events import (
     UnknownEvent,
     parse_id,
 )
+from dialectic.contract.problems import ProblemRemedy
 from dialectic.db.tables.notifications import StoredEvent
+from dialectic.errors import RemedyAction
 from dialectic.events.frames import EventFrame, build_frame, build_state_frame, render_position
 from tests.cases import each_case
 from tests.sample_events import NOW, SESSION
@@ -30,6 +32,7 @@ STORED = StoredEvent(
     title="Done",
     message=None,
     link_path="/sessions/1",
+    remedy={"action": "retry", "session_id": str(SESSION)},
     data={"message": "1 of 3\nlines “ü”"},
     is_internal_event=True,
     created_at=NOW,
@@ -77,6 +80,7 @@ def test_a_message_says_what_a_list_of_messages_shows() -> None:
     assert isinstance(event, NotificationEvent)
     assert event.notification_id == 70
     assert (event.title, event.message, event.link_path) == ("Done", None, "/sessions/1")
+    assert event.remedy == ProblemRemedy(action=RemedyAction.RETRY, session_id=str(SESSION))
 
 
 @each_case(

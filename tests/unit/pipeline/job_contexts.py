@@ -106,6 +106,7 @@ def build_scene(
         "max_output_tokens": None,
         "max_retries": 3,
         "seeded": frozenset(),
+        "waiting": frozenset(),
         "feedback": tuple(feedback),
         "context": (),
         "texts": {text.id: text for text in texts},

@@ -11,16 +11,14 @@ from starlette.responses import StreamingResponse
 from dialectic.api.dependencies import Reading, Writing
 from dialectic.api.event_stream import NO_TOKEN, EventStream
 from dialectic.api.openapi import describe_events
-from dialectic.api.pagination import Listing
-from dialectic.contract.accounts import Notification
-from dialectic.contract.base import Page
-from dialectic.db.pool import Connection
-from dialectic.db.tables import lists, notifications
+from dialectic.api.pagination import Listing, build_cursor, parse_number
+from dialectic.app import notifications
+from dialectic.contract.notifications import ID_MAX, NotificationPage, ReadRequest, ReadResult
 from dialectic.events.stream import Follower
 
 router = APIRouter(tags=["events"])
 STREAM = describe_events("Events until the client or the server closes the connection.")
-ID_MAX = 2**63 - 1
+KIND = "notifications"
 
 
 @router.get("/events", response_class=StreamingResponse, responses=STREAM)
@@ -53,17 +51,25 @@ async def list_notifications(
     listing: Listing,
     *,
     unread: Annotated[bool, Query(description="Only unread messages.")] = False,
-) -> Page[Notification]:
-    """List the messages to you, newest first."""
-    user_id = listing.context.account.user_id
+) -> NotificationPage:
+    """List the messages to you, newest first, and count the unread ones."""
+    before = None if listing.cursor is None else parse_number(KIND, listing.cursor)
+    page = await listing.context.run(
+        notifications.list_newest, unread=unread, before_id=before, limit=listing.limit + 1
+    )
+    if len(page.items) > listing.limit:
+        del page.items[listing.limit :]
+        page.next_cursor = build_cursor(KIND, page.items[-1].id)
+    return page
 
-    async def fetch(connection: Connection, before: int | None, limit: int) -> lists.Rows:
-        rows = await notifications.list_notifications(
-            connection, user_id, before_id=before, unread_only=unread, limit=limit
-        )
-        return [dict(row) for row in rows]
 
-    return await listing.numbered_page("notifications", fetch, Notification.model_validate)
+@router.post("/notifications/read", response_model=ReadResult)
+async def read_notifications(write: Writing, body: ReadRequest | None = None) -> Response:
+    """Mark messages to you as read, all of them by default."""
+    wanted = body or ReadRequest()
+    return await write.answer(
+        notifications.mark_all_read, up_to=wanted.up_to, session_id=wanted.session_id
+    )
 
 
 @router.post("/notifications/{notification_id}/read", status_code=204)
@@ -71,6 +77,5 @@ async def read_notification(
     notification_id: Annotated[int, Path(ge=0, le=ID_MAX)], write: Writing
 ) -> Response:
     """Mark a message as read. Repeating it changes nothing."""
-    user_id = write.account.user_id
-    await write.transact(lambda c: notifications.mark_read(c, user_id, notification_id))
+    await write.run(notifications.mark_read, notification_id)
     return Response(status_code=204)

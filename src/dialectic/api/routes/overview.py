@@ -14,12 +14,12 @@ from dialectic.api.dependencies import Reading
 from dialectic.api.openapi import BYTES, describe_file
 from dialectic.api.pagination import list_whole
 from dialectic.api.routes.contributions import ContributionId
-from dialectic.api.routes.events import ID_MAX
 from dialectic.api.routes.projects import ProjectId
 from dialectic.api.routes.sessions import SessionId
 from dialectic.app import contributions, lookup, projects, quotes
 from dialectic.contract.base import Page
 from dialectic.contract.contributions import ChunkRecord, ContributionRecord, Record
+from dialectic.contract.notifications import ID_MAX
 from dialectic.contract.projects import FoundId, Kind, ProjectFile
 from dialectic.contract.sessions import QuoteRequest, RunQuote, SessionDetail
 from dialectic.errors import NotFound

@@ -18,6 +18,7 @@ from dialectic.cli.backend import (
     with_backend,
 )
 from dialectic.cli.display.follow import find_end_of, follow_session
+from dialectic.cli.display.notifications import report_unread
 from dialectic.cli.display.progress import open_display
 from dialectic.cli.display.quote import describe_forecast, describe_shortage, draw_quote
 from dialectic.cli.display.results import (
@@ -86,6 +87,8 @@ def status(session: str | None, *, with_quote: bool, as_json: bool) -> None:
         else:
             session_id = await backend.get_id(Kind.SESSION, session)
             await show_session(backend, session_id, with_quote=with_quote, as_json=as_json)
+        if not as_json:
+            await report_unread(backend)
         return ExitCode.DONE
 
     run_with_backend(act)
@@ -195,6 +198,8 @@ def watch(session: str, *, as_json: bool) -> None:
             say("\n".join(describe_shortage(detail)))
         if code is ExitCode.WAITING:
             say_what_next(detail.session)
+        if not as_json:
+            await report_unread(backend, shown=session_id)
         return code
 
     try:

@@ -30,6 +30,7 @@ from dialectic.contract.events import (
     SessionCancelled,
     StageAdvanced,
     StageEnded,
+    StageStarted,
 )
 from dialectic.core.money.price import OFFLINE_PROVIDER, format_roughly
 from dialectic.core.money.quote import Amount, LineKey, Quote, add_up, build_forecast
@@ -158,8 +159,12 @@ class LiveDisplay:
 
     def show(self, event: Event) -> None:
         match event.data:
+            case StageStarted() as stage:
+                self._bars.start_task(self._get_bar(stage))
             case StageAdvanced() as stage:
-                self._move_bar(stage)
+                self._bars.update(self._get_bar(stage), completed=stage.current_step)
+                if stage.current_step > 0:  # its beginning may have been missed
+                    self._bars.start_task(self._get_bar(stage))
             case ContributionReceived(contribution=row) if row.is_intermediate:
                 pass  # the bar shows it; lines for drafts would hide the documents
             case ContributionReceived(contribution=row):
@@ -171,16 +176,14 @@ class LiveDisplay:
     def _say(self, line: str) -> None:
         self._console.print(printable(line), markup=False, highlight=False)
 
-    def _move_bar(self, stage: StageAdvanced) -> None:
-        """Show a stage's progress; the clock of a waiting stage is stopped."""
+    def _get_bar(self, stage: StageStarted | StageAdvanced) -> TaskID:
+        """Find the bar of a stage, or add it; the clock of a planned stage is stopped."""
         key = (stage.iteration_number, stage.stage_slug)
         if key not in self._tasks:
             self._tasks[key] = self._bars.add_task(
                 printable(stage.stage_slug), total=stage.total_steps, start=False
             )
-        if stage.current_step > 0:
-            self._bars.start_task(self._tasks[key])
-        self._bars.update(self._tasks[key], completed=stage.current_step)
+        return self._tasks[key]
 
 
 def _describe_document(row: ReceivedContribution) -> str:

@@ -19,6 +19,7 @@ import click
 from dialectic.atomic_write import replacing
 from dialectic.cli.backend import Backend
 from dialectic.cli.display.follow import Seen, follow_session
+from dialectic.cli.display.notifications import report_unread
 from dialectic.cli.display.progress import open_display
 from dialectic.cli.display.quote import describe_shortage
 from dialectic.cli.options import name_command
@@ -58,6 +59,8 @@ async def work_and_follow(
         if code is ExitCode.DONE and not as_json:
             _say_where(backend, slug, session_id, out)
         _say_what_helps(code, detail)
+        if not as_json:
+            await report_unread(backend, shown=session_id)
         return code
 
     try:

@@ -104,7 +104,7 @@ class Compressor(enum.StrEnum):
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class InputRule(_Part):
@@ -166,6 +166,8 @@ class Step(_Part):
 
     name: str = Field(pattern=STEP_NAME)
     description: str = ""
+    # What its jobs do, for progress messages: "Merging critiques".
+    progress_label: str | None = Field(default=None, pattern=ONE_LINE, max_length=60)
     prompt_template_name: str
     granularity_strategy: Strategy
     output_type: str = Field(pattern=OUTPUT_TYPE, max_length=40)
@@ -185,6 +187,11 @@ class Step(_Part):
     # `length`.
     expected_output_tokens: StrictInt | None = Field(default=None, ge=1, le=EXPECTED_TOKENS_MAX)
 
+    @property
+    def label(self) -> str:
+        """The name of the step in progress messages."""
+        return self.progress_label or self.name.replace("_", " ").capitalize()
+
     def list_sources(self) -> list[InputRule]:
         """List the rules that read contributions, not feedback."""
         return [rule for rule in self.inputs_required if not rule.is_feedback]
@@ -201,6 +208,8 @@ class Stage(_Part):
     slug: str = Field(pattern=STAGE_SLUG)
     display_name: str = Field(min_length=1)
     description: str = ""
+    # As in a step, for a stage without steps.
+    progress_label: str | None = Field(default=None, pattern=ONE_LINE, max_length=60)
     system_prompt_name: str
     # The template of the seed prompt. In a stage without steps it is the whole prompt.
     prompt_template_name: str
@@ -212,6 +221,11 @@ class Stage(_Part):
     compressor: Compressor = Compressor.EXTRACT
     length: Length | None = None
     expected_output_tokens: StrictInt | None = Field(default=None, ge=1, le=EXPECTED_TOKENS_MAX)
+
+    @property
+    def label(self) -> str:
+        """The name of the stage in progress messages."""
+        return self.progress_label or self.display_name
 
     @property
     def parts(self) -> tuple[Step, ...] | tuple[Stage]:
@@ -369,6 +383,7 @@ def build_expected_output(stage: Stage) -> Json:
         "expected_output_tokens": stage.expected_output_tokens,
         "length": stage.length and stage.length.model_dump(mode="json"),
         "compressor": stage.compressor.value,
+        "progress_label": stage.progress_label,
     }
 
 

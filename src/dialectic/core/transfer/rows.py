@@ -77,7 +77,7 @@ _Resource = Ref("dialectic_project_resources")
 class Row(BaseModel):
     """A row of some table."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     table: ClassVar[str]
     # Columns that stay behind, in addition to the owners.
@@ -194,6 +194,7 @@ class StageRunRow(Row):
     """One stage of one iteration that has ended."""
 
     table = "dialectic_stage_runs"
+    left_behind = frozenset({"step_units"})
 
     session_id: Annotated[UUID, _Session]
     iteration_number: Nth
@@ -346,7 +347,7 @@ TextRow: TypeAlias = ContributionRow | ChunkRow | ResourceRow
 class ProjectRows(BaseModel):
     """A whole project, by table: the content of `project_settings.json`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     dialectic_projects: Annotated[Several[ProjectRow], Field(min_length=1, max_length=1)]
     dialectic_domains: Several[DomainRow]

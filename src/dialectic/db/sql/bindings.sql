@@ -6,6 +6,11 @@ create or replace trigger sessions_guard
   before insert or update of phase, phase_before_pause, current_stage_slug
   on dialectic.dialectic_sessions
   for each row execute function dialectic.session_guard();
+create or replace trigger sessions_moved
+  after update on dialectic.dialectic_sessions
+  for each row when (
+    old.phase <> new.phase or old.phase_before_pause is distinct from new.phase_before_pause)
+  execute function dialectic.session_moved();
 create or replace trigger jobs_guard
   before insert or update on dialectic.dialectic_generation_jobs
   for each row execute function dialectic.job_guard();
@@ -15,6 +20,11 @@ create or replace trigger jobs_begun
 create or replace trigger jobs_moved
   after update on dialectic.dialectic_generation_jobs
   for each row when (old.status <> new.status) execute function dialectic.job_moved();
+drop trigger if exists jobs_pause_changed on dialectic.dialectic_generation_jobs;
+create constraint trigger jobs_pause_changed
+  after update on dialectic.dialectic_generation_jobs deferrable initially deferred
+  for each row when ((old.status = 'paused') <> (new.status = 'paused'))
+  execute function dialectic.pause_changed();
 create or replace trigger wallet_transactions_never_change
   before update or delete on dialectic.token_wallet_transactions
   for each row execute function dialectic.refuse_change();

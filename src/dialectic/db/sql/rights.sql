@@ -9,6 +9,8 @@ grant execute on function dialectic.now(), dialectic.current_tenant(), dialectic
   dialectic.is_under_way(uuid, uuid, integer),
   dialectic.error_entry(integer, text, text, jsonb, jsonb),
   dialectic.announce(uuid, text, jsonb),
+  dialectic.announce_to_user(uuid, text, text, text, jsonb, text, jsonb, boolean),
+  dialectic.begin_stage(uuid, integer, text),
   dialectic.read_events(bigint, uuid, integer),
   dialectic.list_news(uuid[], bigint[]),
   dialectic.mark_files_written(uuid, text[], text[]),

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from pydantic_core import to_jsonable_python
 
+from dialectic.core.documents.excerpt import build_excerpt
 from dialectic.core.documents.stitching import Chunk
 from dialectic.core.job import Job
 from dialectic.core.models.messages import FinishReason, UsageSource
@@ -67,9 +68,9 @@ async def insert_contribution(
     """Insert a job's document with all its files, and announce it to followers of the session."""
     if new.original_model_contribution_id is not None:
         await supersede(connection, new.original_model_contribution_id)
-    record = build_record(job, new)
+    record, excerpt = build_record(job, new), build_excerpt(new.content)
     await connection.execute(
-        SQL["insert_contribution"], job.tenant_id, project_id, record, *bind_files(files)
+        SQL["insert_contribution"], job.tenant_id, project_id, record, *bind_files(files), excerpt
     )
 
 

@@ -1,24 +1,25 @@
 """Events and notifications as rows: followed by number, listed for a user, pruned by age.
 
-The statements are in sql/queries/notifications.sql. This module inserts none:
-`records.record_event` and the SQL functions for jobs do, in the transaction of the change.
+The statements are in sql/queries/notifications.sql. `records.record_event` inserts events. SQL
+functions insert most notifications, in the transaction of the change: session_messages.sql.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
-import asyncpg
 from pydantic import JsonValue
 
 from dialectic.contract.events import SessionSnapshot
+from dialectic.contract.notifications import NotificationType
 from dialectic.core.session_state import show_status
+from dialectic.core.strict_json import Json
 from dialectic.db.pool import Connection, Database
-from dialectic.db.queries import load_queries
-from dialectic.errors import NotFound
+from dialectic.db.queries import list_plain, load_queries
+from dialectic.errors import NotFound, Remedy, RemedyAction
 
 SQL = load_queries("notifications")
 PAGE = 500
@@ -38,6 +39,7 @@ class StoredEvent:
     title: str | None
     message: str | None
     link_path: str | None
+    remedy: JsonValue
     data: JsonValue
     is_internal_event: bool
     created_at: datetime
@@ -95,6 +97,39 @@ async def prune(db: Database, *, kept_days: float, kept_max: int) -> int:
     return count
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewNotification:
+    """A message to the user of a session."""
+
+    session_id: UUID
+    type: NotificationType
+    title: str
+    # What happened, and what to do. It names no command: the remedy does that.
+    message: str
+    remedy: Remedy | None = None
+    # What it is about: it is told once until the cause is resolved. None: each time.
+    cause: str | None = None
+    data: Mapping[str, JsonValue] = field(default_factory=dict)
+    # The user knows it already, for example because they did it.
+    is_read: bool = False
+
+
+async def notify(connection: Connection, new: NewNotification) -> None:
+    """Tell the user of a session something, in the transaction that causes it."""
+    remedy = None if new.remedy is None else new.remedy.for_session(new.session_id).as_dict()
+    await connection.execute(
+        SQL["notify"],
+        new.session_id,
+        new.type,
+        new.title,
+        new.message,
+        remedy,
+        new.cause,
+        dict(new.data),
+        new.is_read,
+    )
+
+
 async def list_notifications(
     connection: Connection,
     user_id: UUID,
@@ -102,12 +137,32 @@ async def list_notifications(
     before_id: int | None = None,
     unread_only: bool = False,
     limit: int = 50,
-) -> list[asyncpg.Record]:
+) -> list[Json]:
     """List a user's notifications, newest first; pass the last id as `before_id` for the next."""
-    return await connection.fetch(SQL["list_notifications"], user_id, before_id, unread_only, limit)
+    found = (user_id, before_id, unread_only, limit)
+    return await list_plain(connection, SQL["list_notifications"], *found)
+
+
+async def count_unread(connection: Connection, user_id: UUID) -> int:
+    """Count a user's unread notifications."""
+    count: int = await connection.fetchval(SQL["count_unread"], user_id)
+    return count
 
 
 async def mark_read(connection: Connection, user_id: UUID, notification_id: int) -> None:
     """Mark a notification as read; idempotent."""
     if await connection.fetchval(SQL["mark_read"], notification_id, user_id) is None:
-        raise NotFound(f"Notification {notification_id} does not exist.")
+        raise NotFound(
+            f"Notification {notification_id} does not exist.",
+            reason="no_notification",
+            subject=str(notification_id),
+            remedy=Remedy(RemedyAction.LIST_NOTIFICATIONS),
+        )
+
+
+async def mark_all_read(
+    connection: Connection, user_id: UUID, *, up_to: int | None, session_id: UUID | None
+) -> int:
+    """Mark a user's notifications as read, up to one or of one session; return how many were."""
+    count: int = await connection.fetchval(SQL["mark_all_read"], user_id, up_to, session_id)
+    return count

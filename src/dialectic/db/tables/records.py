@@ -294,6 +294,13 @@ async def record_event(connection: Connection, event: SessionEvent) -> None:
     await connection.execute(SQL["announce"], event.session_id, event.type, data)
 
 
+async def begin_stage_run(
+    connection: Connection, session_id: UUID, *, iteration: int, stage_slug: str
+) -> None:
+    """Begin a planned stage, and announce it; idempotent."""
+    await connection.execute(SQL["begin_stage_run"], session_id, iteration, stage_slug)
+
+
 async def choose_slug(connection: Connection, tenant_id: UUID, slug: str, project_id: UUID) -> str:
     """Choose the slug if it is free, else a similar one; lock it until the commit."""
     chosen, unique = slug, project_id

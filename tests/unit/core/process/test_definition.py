@@ -55,6 +55,15 @@ def test_an_unknown_stage_is_not_found_and_the_known_ones_are_named() -> None:
         build().load_stage("paralysis")
 
 
+def test_a_part_is_called_by_its_label_in_progress_messages_or_by_its_name() -> None:
+    labels = [part.label for stage in load_process("standard").order for part in stage.parts]
+    assert labels[:3] == ["Writing theses", "Writing critiques", "Merging critiques"]
+    thesis, _, synthesis = build().order
+    assert (thesis.progress_label, thesis.label) == (None, thesis.display_name)
+    step = synthesis.steps[0].model_copy(update={"name": "per_thesis"})
+    assert (step.progress_label, step.label) == (None, "Per thesis")
+
+
 def test_a_stage_lists_what_its_steps_make_or_what_it_makes_itself() -> None:
     thesis, _, synthesis = build().order
     assert thesis.list_outputs() == ["thesis"]

@@ -1,32 +1,91 @@
 -- Events and notifications: the only functions that write and read them.
 
--- An event of a session goes to the session's user, unless another user is named. The insert always
--- runs as the owner role: PostgreSQL replans a statement each time another role executes it.
+-- An event of a session goes to the session's user, unless another user is named. A message with a
+-- cause is written once until the cause is resolved. The insert always runs as the owner role:
+-- PostgreSQL replans a statement each time another role executes it.
 create or replace function dialectic.create_notification_for_user(
   p_tenant_id uuid, p_target_user_id uuid, p_notification_type text, p_notification_data jsonb,
   p_title text default null, p_message text default null, p_link_path text default null,
-  p_is_internal_event boolean default false, p_session_id uuid default null
+  p_is_internal_event boolean default false, p_session_id uuid default null,
+  p_remedy jsonb default null, p_cause text default null, p_is_read boolean default false
 ) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_now_ms bigint := extract(epoch from clock_timestamp()) * 1000;
+  v_user_id uuid := coalesce(p_target_user_id, (
+    select s.user_id from dialectic.dialectic_sessions s
+    where s.tenant_id = p_tenant_id and s.id = p_session_id));
 begin
+  if p_cause is not null then
+    perform dialectic.lock_cause(p_tenant_id, p_cause);
+    if exists (
+      select from dialectic.notifications n
+      where n.tenant_id = p_tenant_id and n.cause = p_cause and n.resolved_at is null
+        and n.user_id is not distinct from v_user_id
+    ) then
+      return;
+    end if;
+  end if;
   insert into dialectic.notifications
-    (tenant_id, user_id, session_id, type, data, title, message, link_path, is_internal_event)
+    (tenant_id, user_id, session_id, type, data, title, message, link_path, is_internal_event,
+     remedy, cause, read_at)
   values
-    (p_tenant_id,
-     coalesce(p_target_user_id, (
-       select s.user_id from dialectic.dialectic_sessions s
-       where s.tenant_id = p_tenant_id and s.id = p_session_id)),
-     p_session_id, p_notification_type, p_notification_data, p_title, p_message, p_link_path,
-     p_is_internal_event);
+    (p_tenant_id, v_user_id, p_session_id, p_notification_type, p_notification_data, p_title,
+     p_message, p_link_path, p_is_internal_event, p_remedy, p_cause,
+     case when p_is_read then dialectic.now() end);
   -- Notify listeners, at most once in 50 ms: commits with a NOTIFY are serialised. A listener polls
   -- for a while after it, to find the events that were not announced themselves.
   if v_now_ms - (select last_value from dialectic.news_hints) not between 0 and 49 then
     perform setval('dialectic.news_hints', v_now_ms);
     perform pg_notify('dialectic_news', '');
   end if;
+end
+$$;
+
+-- Of transactions that tell of one cause or resolve it, the second waits and then sees the first.
+-- A transaction takes this lock after all others.
+create or replace function dialectic.lock_cause(p_tenant_id uuid, p_cause text) returns void
+language sql
+as $$
+  select pg_advisory_xact_lock(hashtextextended(p_tenant_id || ' ' || p_cause, 0))
+$$;
+
+-- A cause is over: its messages need no reader any more, and it may be told of again.
+create or replace function dialectic.resolve_cause(p_tenant_id uuid, p_cause text) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform dialectic.lock_cause(p_tenant_id, p_cause);
+  update dialectic.notifications n
+  set resolved_at = dialectic.now(), read_at = coalesce(n.read_at, dialectic.now())
+  where n.tenant_id = p_tenant_id and n.cause = p_cause and n.resolved_at is null;
+end
+$$;
+
+-- Tell the user of a session something, once per cause, if there is one.
+create or replace function dialectic.tell_user(
+  p_tenant_id uuid, p_session_id uuid, p_type text, p_title text, p_message text,
+  p_remedy jsonb, p_cause text, p_data jsonb default '{}', p_is_read boolean default false
+) returns void
+language sql
+as $$
+  select dialectic.create_notification_for_user(
+    p_tenant_id, null, p_type, jsonb_build_object('sessionId', p_session_id) || p_data, p_title,
+    p_message, '/sessions/' || p_session_id, p_session_id => p_session_id, p_remedy => p_remedy,
+    p_cause => p_cause, p_is_read => p_is_read)
+$$;
+
+-- The same for other roles: about a session of the current tenant.
+create or replace function dialectic.announce_to_user(
+  p_session_id uuid, p_type text, p_title text, p_message text, p_remedy jsonb, p_cause text,
+  p_data jsonb, p_is_read boolean
+) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform dialectic.tell_user(dialectic.current_tenant(), p_session_id, p_type, p_title, p_message,
+    p_remedy, p_cause, p_data, p_is_read);
 end
 $$;
 
@@ -96,7 +155,7 @@ create or replace function dialectic.read_events(
   p_after_seq bigint, p_session_id uuid, p_limit integer
 ) returns table (
   last_seq bigint, pruned_seq bigint, seq bigint, id bigint, user_id uuid, session_id uuid, type text,
-  title text, message text, link_path text, data jsonb, is_internal_event boolean,
+  title text, message text, link_path text, remedy jsonb, data jsonb, is_internal_event boolean,
   created_at timestamptz
 )
 language plpgsql security definer set search_path = pg_catalog, pg_temp
@@ -108,7 +167,7 @@ begin
   perform dialectic.number_notifications(v_tenant_id);
   return query
     select coalesce(c.last_seq, 0), coalesce(c.pruned_seq, 0), n.seq, n.id, n.user_id, n.session_id,
-      n.type, n.title, n.message, n.link_path, n.data, n.is_internal_event, n.created_at
+      n.type, n.title, n.message, n.link_path, n.remedy, n.data, n.is_internal_event, n.created_at
     from (values (true)) as always (is_there)
     left join dialectic.notification_counters c on c.tenant_id = v_tenant_id
     left join lateral (

@@ -1,4 +1,51 @@
--- A stage's progress and its end.
+-- A stage's beginning, its progress and its end.
+
+-- A stage begins with the first job that has its inputs, or when the stage before it is complete.
+-- This is announced once; a stage that is retried with an earlier one begins again.
+create or replace function dialectic.begin_stage_run(
+  p_tenant_id uuid, p_session_id uuid, p_iteration integer, p_stage text
+) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_planned integer;
+begin
+  update dialectic.dialectic_stage_runs r
+  set status = 'generating', started_at = coalesce(r.started_at, dialectic.now())
+  where r.tenant_id = p_tenant_id and r.session_id = p_session_id
+    and r.iteration_number = p_iteration and r.stage_slug = p_stage and r.status = 'waiting'
+  returning r.planned_units into v_planned;
+  if found then
+    perform dialectic.notify_session(p_tenant_id, p_session_id, 'contribution_generation_started',
+      jsonb_build_object('sessionId', p_session_id, 'stageSlug', p_stage,
+        'iterationNumber', p_iteration, 'total_steps', v_planned));
+  end if;
+end
+$$;
+
+-- The same for other roles: a stage of a session of the current tenant.
+create or replace function dialectic.begin_stage(p_session_id uuid, p_iteration integer, p_stage text)
+returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform dialectic.begin_stage_run(
+    dialectic.current_tenant(), p_session_id, p_iteration, p_stage);
+end
+$$;
+
+-- Count finished documents of one type in the units by step.
+create or replace function dialectic.count_step_units(
+  p_step_units jsonb, p_output_type text, p_finished integer
+) returns jsonb
+language sql immutable
+as $$
+  select case when p_step_units ? p_output_type then jsonb_set(
+    p_step_units, array[p_output_type, 'finished'], to_jsonb(least(
+      (p_step_units #>> array[p_output_type, 'planned'])::integer,
+      (p_step_units #>> array[p_output_type, 'finished'])::integer + p_finished)))
+  else p_step_units end
+$$;
 
 create or replace function dialectic.count_finished_units(p_job dialectic.dialectic_generation_jobs)
 returns void
@@ -6,20 +53,28 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_run dialectic.dialectic_stage_runs;
+  v_step jsonb;
 begin
   if p_job.finished_units = 0 then
     return;
   end if;
   update dialectic.dialectic_stage_runs r
-  set finished_units = least(r.planned_units, r.finished_units + p_job.finished_units)
+  set finished_units = least(r.planned_units, r.finished_units + p_job.finished_units),
+      step_units = dialectic.count_step_units(
+        r.step_units, p_job.output_type, p_job.finished_units)
   where r.tenant_id = p_job.tenant_id and r.session_id = p_job.session_id
     and r.iteration_number = p_job.iteration_number and r.stage_slug = p_job.stage_slug
   returning r.* into v_run;
   if found then
+    v_step := v_run.step_units -> p_job.output_type;
     perform dialectic.notify_session(p_job.tenant_id, p_job.session_id, 'dialectic_progress_update',
       dialectic.name_job(p_job) || jsonb_build_object(
         'current_step', v_run.finished_units, 'total_steps', v_run.planned_units,
-        'message', format('%s of %s documents', v_run.finished_units, v_run.planned_units)));
+        'message', case
+          when v_step is null
+          then format('%s of %s documents', v_run.finished_units, v_run.planned_units)
+          else format('%s: %s of %s', v_step ->> 'label', v_step ->> 'finished', v_step ->> 'planned')
+        end));
   end if;
 end
 $$;
@@ -109,10 +164,7 @@ begin
   order by r.status = 'complete', case when r.status = 'complete' then -r.position else r.position end
   limit 1;
   if v_run.status = 'waiting' then
-    update dialectic.dialectic_stage_runs r
-    set status = 'generating', started_at = coalesce(r.started_at, dialectic.now())
-    where r.tenant_id = p_tenant_id and r.session_id = p_session_id
-      and r.iteration_number = p_iteration and r.stage_slug = v_run.stage_slug;
+    perform dialectic.begin_stage_run(p_tenant_id, p_session_id, p_iteration, v_run.stage_slug);
   end if;
   if v_run.status in ('waiting', 'generating', 'complete') then
     perform dialectic.move_session(p_tenant_id, p_session_id, p_iteration, v_run.stage_slug, case

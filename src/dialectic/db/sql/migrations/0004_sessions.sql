@@ -95,7 +95,7 @@ create index sessions_newest_first on dialectic_sessions (tenant_id, created_at 
 create unique index session_folders on dialectic_sessions (tenant_id, project_id, left(id::text, 8));
 
 -- One stage of one iteration: its totals, known when it starts, and how far it is. On autopilot all
--- stages of an iteration are made at once, and a later one waits for its turn. The row is locked
+-- stages of an iteration are made at once, and a later one waits for its inputs. The row is locked
 -- when a root job ends, so that the last of several that end together sees all others.
 create table dialectic_stage_runs (
   tenant_id uuid not null,
@@ -109,6 +109,8 @@ create table dialectic_stage_runs (
     check (status in ('waiting', 'generating', 'complete', 'failed', 'cancelled')),
   planned_units integer not null check (planned_units >= 1),
   finished_units integer not null default 0 check (finished_units >= 0),
+  -- The same by step, under the type of its documents: {"thesis": {"label", "planned", "finished"}}.
+  step_units jsonb,
   started_at timestamptz,
   completed_at timestamptz,
   primary key (tenant_id, session_id, iteration_number, stage_slug),

@@ -17,7 +17,12 @@ create table notifications (
   link_path text,
   data jsonb not null default '{}',
   is_internal_event boolean not null default false,
+  -- Of a message to a user: the next step, and what it is about. A user is told of a cause once,
+  -- until it is resolved.
+  remedy jsonb,
+  cause text,
   read_at timestamptz,
+  resolved_at timestamptz,
   created_at timestamptz not null default dialectic.now(),
   primary key (tenant_id, id),
   foreign key (tenant_id, session_id) references dialectic_sessions (tenant_id, id) on delete cascade,
@@ -25,6 +30,8 @@ create table notifications (
 );
 -- Messages to users are few among the events, and are listed separately.
 create index notifications_to_people on notifications (tenant_id, id) where not is_internal_event;
+create unique index one_open_notification_per_cause on notifications (tenant_id, cause, user_id)
+  nulls not distinct where cause is not null and resolved_at is null;
 
 -- Events are pruned after a while. The highest pruned number is kept, so that a client that resumes
 -- from an earlier number learns that it missed events.

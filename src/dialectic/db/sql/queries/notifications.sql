@@ -1,4 +1,4 @@
--- Events and notifications: follow and list. `announce` and other functions write them.
+-- Events and notifications: follow, list, read. `announce` and other functions write them.
 
 -- name: read_events
 select * from dialectic.read_events($1, $2, $3)
@@ -24,7 +24,7 @@ limit $2
 
 -- name: list_notifications
 -- Messages to a user, newest first; $2 is the last id of the previous page.
-select id, session_id, type, title, message, link_path, data, read_at, created_at
+select id, session_id, type, title, message, link_path, remedy, data, read_at, resolved_at, created_at
 from notifications
 where not is_internal_event and (user_id = $1 or user_id is null)
   and ($2::bigint is null or id < $2) and (read_at is null or not $3)
@@ -36,3 +36,21 @@ update notifications
 set read_at = coalesce(read_at, dialectic.now())
 where id = $1 and not is_internal_event and (user_id = $2 or user_id is null)
 returning id
+
+-- name: mark_all_read
+-- Up to an id ($2), of one session ($3), or both; nulls mean all.
+with marked as (
+  update notifications
+  set read_at = dialectic.now()
+  where read_at is null and not is_internal_event and (user_id = $1 or user_id is null)
+    and ($2::bigint is null or id <= $2) and ($3::uuid is null or session_id = $3)
+  returning id
+)
+select count(*)::integer from marked
+
+-- name: count_unread
+select count(*)::integer from notifications
+where read_at is null and not is_internal_event and (user_id = $1 or user_id is null)
+
+-- name: notify
+select announce_to_user($1, $2, $3, $4, $5, $6, $7, $8)

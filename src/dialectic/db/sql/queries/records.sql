@@ -129,11 +129,14 @@ from jsonb_populate_record(null::dialectic_sessions, $12) asked
 
 -- name: insert_stage_run
 insert into dialectic_stage_runs
-  (tenant_id, session_id, iteration_number, stage_slug, position, is_last, planned_units, status,
-   started_at)
-values ($1, $2, $3, $4, $5, $6, $7, $8, case when $8 = 'generating' then dialectic.now() end)
+  (tenant_id, session_id, iteration_number, stage_slug, position, is_last, planned_units, step_units,
+   status)
+values ($1, $2, $3, $4, $5, $6, $7, $8, 'waiting')
 on conflict do nothing
 returning stage_slug
+
+-- name: begin_stage_run
+select begin_stage($1, $2, $3)
 
 -- name: list_files_of_project
 select path, mime_type, size_bytes, sha256 from dialectic_files
@@ -266,7 +269,8 @@ where session_id = $1
 order by iteration_number, position
 
 -- name: insert_contribution
--- With its files, as insert_files does. Followers of the session receive the full record. Columns
+-- With its files, as insert_files does. Followers of the session receive the full record, with an
+-- excerpt ($8) in place of the text. Columns
 -- are named, so that a worker can still save its result after a newer version has added columns.
 with files as (
   insert into dialectic_files (tenant_id, path, project_id, mime_type, size_bytes, sha256, content)
@@ -293,7 +297,8 @@ written as (
 )
 select announce(c.session_id, 'dialectic_contribution_received',
   jsonb_build_object('sessionId', c.session_id, 'job_id', c.job_id, 'is_continuing', false,
-    'contribution', to_jsonb(c) - 'tenant_id' - 'content'))
+    'contribution', to_jsonb(c) - 'tenant_id' - 'content'
+      || jsonb_build_object('excerpt', $8::text)))
 from written c
 
 -- name: insert_chunk
@@ -367,6 +372,11 @@ select s.id as session_id, s.project_id, s.user_id, s.wallet_id, s.process_templ
     where r.tenant_id = s.tenant_id and r.session_id = s.id and r.iteration_number = $2
       and r.resource_type = 'seed_prompt'
   ) as seeded,
+  array(
+    select r.stage_slug from dialectic_stage_runs r
+    where r.tenant_id = s.tenant_id and r.session_id = s.id and r.iteration_number = $2
+      and r.status = 'waiting'
+  ) as waiting,
   (
     select coalesce(jsonb_agg(jsonb_build_object(
       'stage', f.stage_slug, 'iteration', f.iteration_number, 'content', f.content,
@@ -529,7 +539,8 @@ with written as (
 )
 select announce(c.session_id, 'dialectic_contribution_received',
   jsonb_build_object('sessionId', c.session_id, 'job_id', null, 'is_continuing', false,
-    'contribution', to_jsonb(c) - 'tenant_id' - 'content'))
+    'contribution', to_jsonb(c) - 'tenant_id' - 'content'
+      || jsonb_build_object('excerpt', $9::text)))
 from written c
 
 -- name: insert_feedback
