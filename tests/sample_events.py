@@ -85,6 +85,7 @@ def build_received(**columns: Any) -> ContributionReceived:
         "excerpt": "",
         "flags": [],
         "source_contribution_ids": [],
+        "read_version_ids": [],
         "created_at": NOW,
         **columns,
     }

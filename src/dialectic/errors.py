@@ -266,6 +266,10 @@ class InvalidBundle(UsageError, code="invalid_bundle", status=422):
     """The archive is not a project export, or cannot be imported."""
 
 
+class InvalidRecord(UsageError, code="invalid_record", status=422):
+    """The record of a call is damaged, or of an unknown version."""
+
+
 class InvalidUpload(UsageError, code="invalid_upload", status=422):
     """The file has no readable text."""
 

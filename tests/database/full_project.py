@@ -19,6 +19,7 @@ from dialectic.core.documents.file_paths import (
     Relation,
     ResourceKind,
     SeedPrompt,
+    ShorteningRecord,
     StageDocument,
     StageFolder,
     UserFeedback,
@@ -143,6 +144,8 @@ class Project:
             "edit_version": 1,
             "is_latest_edit": True,
             "source_contribution_ids": [],
+            "read_version_ids": [],
+            "words_hash": None if "user_id" in columns else "5e" * 32,
             **{name: str(v) if isinstance(v, UUID) else v for name, v in columns.items()},
         }
         self.contributions.append(row)
@@ -241,7 +244,9 @@ def _add_texts(made: Project) -> None:
         raw_response_storage_path=raw,
         is_latest_edit=False,
     )
-    made.add_contribution(
+    short = ShorteningRecord(thesis, "5e5e5e5e")
+    made.add_file(short, b'{"record": 2}', "application/json")
+    edit = made.add_contribution(
         "thesis 1, edited",
         ContributionFile(thesis, replace(plain, version=2)),
         "# Bread\n\nSell it cheaply.\n",
@@ -272,6 +277,7 @@ def _add_texts(made: Project) -> None:
         target_contribution_id=first,
         source_group=first,
         source_contribution_ids=[str(first)],
+        read_version_ids=[str(edit)],
         flags=["self_critique"],
     )
     sources = Relation("from", ("offline-architect", "offline-skeptic"))

@@ -99,7 +99,7 @@ FUNCTIONS_OF_BOTH = {
         "list_endpoints",
     ),
     *("admit_call", "report_call", "match_dialectic_chunks", "add_tallies"),
-    *("reserve_funds", "load_funds", "is_under_way"),
+    *("reserve_funds", "load_funds", "is_under_way", "list_read_versions"),
     *("settle_hold", "void_hold", "lose_hold"),
     *("mark_files_written", "make_description_due"),
 }

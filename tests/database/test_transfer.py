@@ -122,7 +122,7 @@ async def test_finished_documents_come_without_drafts_raw_answers_and_rows(
     finished = await export(engine, account, made.id, tmp_path / "done.zip", finished=True)
     left_out = everything.keys() - finished.keys()
     assert settings_path(SLUG) in left_out
-    assert len(left_out) == 10
+    assert len(left_out) == 11
     assert all(
         "/_work/" in path or "/raw_responses/" in path for path in left_out - {settings_path(SLUG)}
     )

@@ -556,8 +556,9 @@ async def test_three_models_write_three_theses_and_files_equal_their_rows(
 def check_contribution(row: asyncpg.Record, written: dict[str, bytes]) -> None:
     """Hold a contribution's row against its files."""
     fields, body = split_document(written[row["storage_path"]].decode())
-    raw = json.loads(written[row["raw_response_storage_path"]])["response"]
-    assert body == row["content"] == raw["choices"][0]["message"]["content"]
+    record = json.loads(written[row["raw_response_storage_path"]])
+    raw = record["response"]
+    assert body == row["content"] == record["answer"]["text"]
     assert row["id"] == row["root_contribution_id"] == derive_contribution_id(row["job_id"])
     assert (row["turn_index"], row["edit_version"], row["is_latest_edit"]) == (0, 1, True)
     assert (row["stage"], row["contribution_type"], row["iteration_number"]) == (STAGE, "thesis", 1)

@@ -30,7 +30,7 @@ from tests.waiting import PATIENCE_S
 KEYS = {dialect.kind.value: f"sk-canary-{dialect.kind.value}-5Tz8kQ" for dialect in DIALECTS}
 SPOKEN = {dialect.kind.value: dialect for dialect in DIALECTS}
 # What a server does with the key, by the name of the model that is asked.
-MANNERS = ("refuses", "breaks", "fails", "redirects", "greets", "ends", "answers")
+MANNERS = ("refuses", "breaks", "fails", "repeats", "redirects", "greets", "ends", "answers")
 MODEL = """
 [endpoints.{wire}.models.{manner}]
 context_window_tokens = 64000
@@ -67,6 +67,10 @@ def say(dialect: Dialect, manner: str, key: str) -> Said:
         case "fails":
             events = dialect.beginning(text) + dialect.encode_all([{"type": "error", **refusal}])
             return Said(events, kind="text/event-stream")
+        case "repeats":
+            # In the text itself, and between two events.
+            pieces = (f"{text} You sent {key} and {key[:9]}", f"{key[9:]}.")
+            return Said(dialect.stream(*pieces), kind="text/event-stream")
         case "redirects":
             return Said(b"", 302, headers={"location": f"http://127.0.0.1/?key={key}"})
         case "greets":
@@ -161,7 +165,7 @@ class Day:
 
     def spend(self) -> None:
         """Do what a person does, and give every command a chance to say too much."""
-        for half in (MANNERS[:3], MANNERS[3:]):
+        for half in (MANNERS[:4], MANNERS[4:]):
             models = ",".join(f"canary-{wire}/{manner}" for wire in KEYS for manner in half)
             name = f"day-{half[0]}"
             self.tell("run", "--until", "thesis", "--name", name, "--models", models, PROMPT)
@@ -262,6 +266,9 @@ def test_the_keys_were_sent_and_repeated_and_the_day_left_something_to_search(ke
     assert any(place.endswith("_raw.json") for place in texts)
     # The stars stand where a key stood.
     assert b"***" in texts["table dialectic.dialectic_generation_jobs"]
+    assert b"You sent *** and ***." in texts["table dialectic.dialectic_contributions"]
+    records = [text for place, text in texts.items() if place.endswith("_raw.json")]
+    assert any(b"You sent *** and ***." in text for text in records)
 
 
 def test_no_key_is_in_anything_that_was_said_or_kept(kept: Kept) -> None:

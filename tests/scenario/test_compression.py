@@ -21,6 +21,7 @@ from dialectic.app.transaction import Tenant
 from dialectic.contract.projects import ResourceRequest
 from dialectic.core.documents.file_paths import ResourceKind
 from dialectic.core.job import PlanPayload, parse_payload
+from dialectic.core.models.call_record import read_call_record
 from dialectic.ledger import audit
 from dialectic.pipeline.assemble import Kind, Part
 from dialectic.pipeline.fit.embed import Library
@@ -34,6 +35,7 @@ from dialectic.processes.loader import load_shared_prompts
 from dialectic.providers.catalog import build_catalog
 from dialectic.settings import Settings
 from dialectic_simulator import open_simulator
+from tests.scenario.documented_layout import STAGE_FOLDER, list_patterns
 from tests.scenario.paid_models import PaidSession, verify
 from tests.scenario.test_money import claim_alone
 from tests.scenario.whole_session import Row, open_installation
@@ -367,6 +369,9 @@ async def test_a_reading_that_is_lost_with_its_worker_is_not_charged_and_is_made
 # -- abstracts -------------------------------------------------------------------------------------
 
 
+SHORTENING_PLACE = f"{STAGE_FOLDER}raw_responses/shortening_{{id}}_raw.json"
+
+
 def write_process(folder: Path) -> Path:
     """The standard process, whose first stage wants abstracts."""
     process, slug = folder / "standard", 'slug = "thesis"\n'
@@ -397,11 +402,18 @@ async def test_a_process_may_have_abstracts_written_once_for_all_its_models(
         session_id = await paid_session.installation.play(
             [WRITER] * 3, until="thesis", resources=resources, process=str(process)
         )
-        documents = (await paid_session.installation.record(session_id)).contributions
+        record = await paid_session.installation.record(session_id)
+        documents = record.contributions
         holds = await paid_session.list_holds()
         (made,) = await read_compressions(paid_session)
         assert await verify(paid_session.installation) == []
     assert len(documents) == 3
+    (path,) = [path for path in record.files if "shortening" in path]
+    assert list_patterns()[SHORTENING_PLACE].fullmatch(path)
+    assert f"/shortening_{str(made['id'])[:8]}_raw.json" in path
+    answer = read_call_record(record.files[path]).answer
+    assert answer is not None
+    assert answer.text == abstract
     assert Counter(row["purpose"] for row in holds) == {"call": 3, "compression": 1}
     (paid,) = [row for row in holds if row["purpose"] == "compression"]
     assert (paid["state"], paid["answer_id"]) == ("posted", made["id"])

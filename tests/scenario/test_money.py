@@ -176,6 +176,87 @@ async def test_a_call_above_all_there_is_pauses_and_a_top_up_wakes_it(
     assert paid_session.calls == 1
 
 
+# A fifth of this pays for a shorter answer than the 4,000 tokens that the model could give.
+LITTLE = 25_000
+
+
+def list_limits(document: Row) -> list[str]:
+    return [flag for flag in document["flags"] if flag.startswith("limited_by_funds")]
+
+
+async def test_an_answer_that_money_limits_is_flagged_and_announced(
+    paid_session: PaidSession,
+) -> None:
+    await paid_session.put_in(LITTLE)
+    quoted = await quotes.quote_run(
+        paid_session.installation.engine,
+        paid_session.installation.account,
+        RunRequest(prompt=PROMPT, models=[WRITER], until="thesis"),
+    )
+    session_id = await paid_session.installation.play([WRITER], until="thesis")
+    record = await paid_session.installation.record(session_id)
+    (document,), (posted,) = record.contributions, await paid_session.check_books(session_id)
+    limit = posted["output_cap_tokens"]
+    assert 1_000 <= limit < 4_000
+    assert list_limits(document) == [f"limited_by_funds:{limit}"]
+    (told,) = record.list_told("contribution_generation_limited")
+    assert (told["max_output_tokens"], told["limited_from_tokens"]) == (limit, 4_000)
+    assert (told["model_name"], told["job_id"]) == (WRITER, str(document["job_id"]))
+    assert record.read_request(document)["max_output_tokens"] == limit
+    # The quote had said so, by its own count of the prompt.
+    (expected,) = quoted.answer_limits
+    assert (expected.model_name, expected.limited_from_tokens) == (WRITER, 4_000)
+    assert abs(expected.max_output_tokens - limit) < 100
+
+
+async def test_enough_money_leaves_neither_flag_nor_event(paid_session: PaidSession) -> None:
+    await paid_session.put_in(PLENTY)
+    session_id = await paid_session.installation.play([WRITER], until="thesis")
+    record = await paid_session.installation.record(session_id)
+    assert list(map(list_limits, record.contributions)) == [[]]
+    assert record.list_told("contribution_generation_limited") == []
+
+
+async def test_a_session_of_full_answers_waits_for_approval_instead_of_a_shorter_answer(
+    paid_session: PaidSession,
+) -> None:
+    await paid_session.put_in(LITTLE)
+    session_id = await paid_session.installation.play(
+        [WRITER], until="thesis", full_answers_only=True
+    )
+    (job,) = await load_jobs(paid_session, session_id)
+    assert (job["status"], job["status_reason"]) == ("paused", "spend_needs_approval")
+    assert "full answer of up to 4,000 tokens" in read_message(job)
+    assert (paid_session.calls, await paid_session.list_holds()) == (0, [])
+
+    tenant = Tenant(paid_session.installation.engine, paid_session.installation.account)
+    await tenant.run(sessions.resume, session_id, approves_spend=True)
+    await paid_session.installation.work(session_id)
+    (posted,) = await paid_session.check_books(session_id)
+    assert posted["output_cap_tokens"] == 4_000
+    (document,) = (await paid_session.installation.record(session_id)).contributions
+    assert list_limits(document) == []
+
+
+async def test_a_session_of_full_answers_waits_for_money_and_may_accept_shorter_ones(
+    paid_session: PaidSession,
+) -> None:
+    await paid_session.put_in(7_000)
+    session_id = await paid_session.installation.play(
+        [WRITER], until="thesis", full_answers_only=True, budget="0.007"
+    )
+    (job,) = await load_jobs(paid_session, session_id)
+    assert (job["status"], job["status_reason"]) == ("paused", "insufficient_funds")
+    assert paid_session.calls == 0
+
+    await paid_session.put_in(LITTLE)
+    tenant = Tenant(paid_session.installation.engine, paid_session.installation.account)
+    await tenant.run(sessions.resume, session_id, budget_credits=LITTLE, full_answers_only=False)
+    await paid_session.installation.work(session_id)
+    (document,) = (await paid_session.installation.record(session_id)).contributions
+    assert len(list_limits(document)) == 1
+
+
 async def test_money_that_others_spend_between_plan_and_call_is_missed_before_the_call(
     paid_session: PaidSession,
 ) -> None:

@@ -36,8 +36,8 @@ def test_a_project_is_taken_in_looked_at_and_taken_away_again(
     result = home.tell("import", str(exported))
     assert result.code == 0, result.stderr
     assert Path(result.stdout.strip()).name == SLUG
-    assert f"Imported {NAME} as {SLUG}: 19 files." in result.stderr
-    assert len(read_project(home, SLUG)) == 19 + 2, "its files, its readme and its settings"
+    assert f"Imported {NAME} as {SLUG}: 20 files." in result.stderr
+    assert len(read_project(home, SLUG)) == 20 + 2, "its files, its readme and its settings"
 
     status = home.read_status(result.session)
     assert status["session"]["status"] == "synthesis_generation_complete"
@@ -48,7 +48,7 @@ def test_a_project_is_taken_in_looked_at_and_taken_away_again(
     again = tmp_path / "again.zip"
     result = home.tell("export", result.session[:8], "--out", str(again), "--json")
     assert result.code == 0, result.stderr
-    assert json.loads(result.stdout)["files"] == 21
+    assert json.loads(result.stdout)["files"] == 22
     assert again.read_bytes() == exported.read_bytes()
 
     copied = home.tell("import", str(again), "--json")

@@ -274,7 +274,7 @@ def build_exchange(
     answers = [turn.answer for turn in turns]
     usages = [answer.reply.usage for answer in answers]
     is_reported = all(usage.source is UsageSource.REPORTED for usage in usages)
-    notes = [note for answer in answers for note in answer.notes]
+    flags = [flag for answer in answers for flag in answer.flags]
     last = answers[-1].reply.finish_reason
     return Exchange(
         question_id=question_id,
@@ -290,5 +290,5 @@ def build_exchange(
         calls=len(answers),
         finish_reason=FinishReason.LENGTH if outcome.is_incomplete else last,
         is_incomplete=outcome.is_incomplete,
-        flags=(*outcome.flags, *(f"cleaned: {note}" for note in dict.fromkeys(notes))),
+        flags=(*outcome.flags, *dict.fromkeys(flags)),
     )

@@ -6,7 +6,8 @@ earlier ones. Calls no provider and writes no row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 from uuid import UUID
 
@@ -21,9 +22,10 @@ from dialectic.contract.sessions import (
     RunRequest,
 )
 from dialectic.core.models.model import ModelCard
-from dialectic.core.money.price import is_play
+from dialectic.core.money.price import Funds, is_play
 from dialectic.core.money.quote import (
     Amount,
+    AnswerLimit,
     OutputStatistics,
     Quote,
     Sample,
@@ -43,6 +45,8 @@ from dialectic.db.pool import Connection
 from dialectic.db.queries import load_queries
 from dialectic.db.tables.records import Account, load_session
 from dialectic.engine import Engine
+from dialectic.ledger.wallets import load_funds
+from dialectic.pipeline.answer_limits import list_answer_limits
 from dialectic.pipeline.call_estimate import Terms
 from dialectic.pipeline.estimate import Brief, build_quote
 from dialectic.pipeline.gather import Item, build_words
@@ -78,6 +82,15 @@ async def quote_run(
     left_out = len(run.process.file.shrink) if rungs is None else rungs
     process, models = shrink_process(run.process, left_out), len(run.cards)
     quote, before = quote_of(process), request.shrink + left_out
+
+    async def load(is_play_money: bool) -> Funds:  # noqa: FBT001
+        wallet_id, budget = account.wallet_id, run.budget_credits
+        funds = await load_funds(
+            engine.db, account.tenant_id, wallet_id, None, is_play=is_play_money
+        )
+        return replace(funds, budget_credits=budget, budget_left_credits=budget)
+
+    limits = await _expect_limits(engine, quote, run.cards, request.max_output_tokens, load)
     return RunQuote(
         quote=QuoteTotals.model_validate(quote.as_dict()),
         lines=quote,
@@ -86,10 +99,33 @@ async def quote_run(
         shrink=before,
         fits=rungs is not None,
         left_out=list(list_left_out(process, models=models)),
+        answer_limits=limits,
         smaller=list_smaller(process, quote_of, models=models, before=before)
         if lists_smaller
         else [],
     )
+
+
+async def _expect_limits(
+    engine: Engine,
+    quote: Quote,
+    cards: Sequence[ModelCard],
+    max_output_tokens: int | None,
+    load: Callable[[bool], Awaitable[Funds]],
+) -> list[AnswerLimit]:
+    """List where the money that is available now, of each kind, will limit the answers."""
+    found: list[AnswerLimit] = []
+    for is_play_money in (False, True):
+        if lines := quote.only(is_play=is_play_money).lines:
+            found += list_answer_limits(
+                lines,
+                {card.name: card for card in cards},
+                await load(is_play_money),
+                engine.spend_fraction,
+                max_output_tokens=max_output_tokens,
+                concurrency=engine.settings.worker_concurrency,
+            )
+    return found
 
 
 def list_smaller(
@@ -172,7 +208,13 @@ async def quote_session(engine: Engine, account: Account, session_id: UUID) -> S
         _add_spent([card for card in cards if is_play(card) is kind], written)
         for kind in (False, True)
     )
-    return SessionForecast(rest, spent, spent_play)
+
+    async def load(is_play_money: bool) -> Funds:  # noqa: FBT001
+        tenant_id, wallet_id = account.tenant_id, session["wallet_id"]
+        return await load_funds(engine.db, tenant_id, wallet_id, session_id, is_play=is_play_money)
+
+    limits = await _expect_limits(engine, rest, cards, session["max_output_tokens"], load)
+    return SessionForecast(rest, spent, spent_play, tuple(limits))
 
 
 _Found: TypeAlias = tuple[

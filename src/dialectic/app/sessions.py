@@ -181,15 +181,19 @@ async def resume(
     *,
     approves_spend: bool = False,
     budget_credits: int | None = None,
+    full_answers_only: bool | None = None,
 ) -> None:
     """Resume everything that is paused. Idempotent.
 
     `approves_spend` approves the calls that exceed the automatic spending limit. A new budget
-    applies to the whole session, including what it has already spent.
+    applies to the whole session, including what it has already spent. `full_answers_only`, if
+    given, changes whether further calls wait for money or accept shorter answers.
     """
     connection = tx.connection
     session = await records.load_session(connection, session_id)
     _refuse_cancelled(session)
+    if full_answers_only is not None:
+        await connection.execute(SQL["set_full_answers_only"], session_id, full_answers_only)
     await connection.fetchval(SQL["resume_session"], session_id)
     await admission.allow_probes(connection, session_id)
     await jobs.resume_session(connection, session_id, approves_spend=approves_spend)
@@ -271,6 +275,7 @@ async def change(tx: Transaction, session_id: UUID, wanted: SessionChange) -> Se
         wanted.continue_until_complete,
         wanted.max_output_tokens,
         wanted.is_taken_away("max_output_tokens"),
+        wanted.full_answers_only,
     )
     if "budget" in wanted.model_fields_set:
         budget = None if wanted.budget is None else parse_usd(wanted.budget)

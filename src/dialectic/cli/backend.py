@@ -97,7 +97,12 @@ class Backend(Protocol):
     # -- steering
     async def pause(self, session_id: UUID) -> bool: ...
     async def resume(
-        self, session_id: UUID, *, approves_spend: bool, budget_credits: int | None
+        self,
+        session_id: UUID,
+        *,
+        approves_spend: bool,
+        budget_credits: int | None,
+        full_answers_only: bool | None,
     ) -> None: ...
     async def cancel(self, session_id: UUID) -> bool: ...
     async def pause_job(self, session_id: UUID, job_id: UUID) -> None: ...

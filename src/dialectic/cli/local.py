@@ -168,13 +168,19 @@ class LocalBackend:
         return await self.tenant.run(sessions.pause, session_id)
 
     async def resume(
-        self, session_id: UUID, *, approves_spend: bool, budget_credits: int | None
+        self,
+        session_id: UUID,
+        *,
+        approves_spend: bool,
+        budget_credits: int | None,
+        full_answers_only: bool | None,
     ) -> None:
         await self.tenant.run(
             sessions.resume,
             session_id,
             approves_spend=approves_spend,
             budget_credits=budget_credits,
+            full_answers_only=full_answers_only,
         )
 
     async def cancel(self, session_id: UUID) -> bool:

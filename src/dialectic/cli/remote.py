@@ -232,10 +232,20 @@ class RemoteBackend:
         return before.state.phase is not Phase.PAUSED
 
     async def resume(
-        self, session_id: UUID, *, approves_spend: bool, budget_credits: int | None
+        self,
+        session_id: UUID,
+        *,
+        approves_spend: bool,
+        budget_credits: int | None,
+        full_answers_only: bool | None,
     ) -> None:
         budget = None if budget_credits is None else show_dollars(budget_credits)
-        await self._client.resume(session_id, approve_spend=approves_spend, budget=budget)
+        await self._client.resume(
+            session_id,
+            approve_spend=approves_spend,
+            budget=budget,
+            full_answers_only=full_answers_only,
+        )
 
     async def cancel(self, session_id: UUID) -> bool:
         before = await self._client.get_session(session_id)

@@ -127,10 +127,16 @@ def resume(
     *,
     approve_spend: bool = False,
     budget: str | None = None,
+    full_answers_only: bool | None = None,
     key: str | None = None,
 ) -> Call[Session]:
     """Resume all paused work of a session."""
-    body = fill(ResumeRequest, approve_spend=approve_spend, budget=budget)
+    body = fill(
+        ResumeRequest,
+        approve_spend=approve_spend,
+        budget=budget,
+        full_answers_only=full_answers_only,
+    )
     return act(f"/sessions/{session_id}/resume", Session, body, key=key)
 
 

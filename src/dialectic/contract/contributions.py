@@ -17,6 +17,15 @@ T = TypeVar("T")
 RATING_MIN, RATING_MAX = 1, 5
 
 
+class ReadVersion(ResponseBody):
+    """A contribution that another was written from, and the version of it that was read."""
+
+    contribution_id: UUID = Field(description="The id of the first version.")
+    version_id: UUID | None = Field(description="Null if it is not known.")
+    version: int | None
+    is_by_user: bool = Field(description="A user edited this version.")
+
+
 class ContributionSummary(ResponseBody):
     """A contribution in a list, in its newest version."""
 
@@ -37,6 +46,9 @@ class ContributionSummary(ResponseBody):
     output_tokens: Annotated[int | None, Column("tokens_used_output")]
     finish_reason: str | None
     created_at: datetime
+    read: Annotated[list[ReadVersion], Column("read_versions")] = Field(
+        description="What it was written from, in the versions that were read."
+    )
 
 
 class Contribution(ResponseBody):
@@ -63,8 +75,17 @@ class Contribution(ResponseBody):
     about_id: Annotated[UUID | None, Column("target_contribution_id")] = Field(
         description="The contribution that it critiques.",
     )
+    about_version_id: Annotated[UUID | None, Column("target_version_id")] = Field(
+        description="The version of it that was read; null if it was not read, or unknown.",
+    )
     source_ids: Annotated[list[UUID], Column("source_contribution_ids")] = Field(
         description="The contributions it was written from.",
+    )
+    read: Annotated[list[ReadVersion], Column("read_versions")] = Field(
+        description="The same, with the versions that were read.",
+    )
+    words_hash: str | None = Field(
+        description="A hash of what the model was asked; null for a version by a user.",
     )
     input_tokens: Annotated[int | None, Column("tokens_used_input")]
     output_tokens: Annotated[int | None, Column("tokens_used_output")]
@@ -216,6 +237,7 @@ class ContributionLine(ContributionFields):
     """The newest version of a contribution in the list of its session."""
 
     size_bytes: int
+    read_versions: list[ReadVersion]
 
 
 class ContributionRecord(ContributionFields):
@@ -231,6 +253,10 @@ class ContributionRecord(ContributionFields):
     rank: int
     origin: int
     source_contribution_ids: list[UUID]
+    read_version_ids: list[UUID]
+    read_versions: list[ReadVersion]
+    target_version_id: UUID | None
+    words_hash: str | None
     is_latest_edit: bool
     content: str
     raw_response_storage_path: str | None

@@ -142,6 +142,8 @@ class ReceivedContribution(ContributionFields, EventPart):
     origin: int | None
     source_group: UUID | None
     source_contribution_ids: list[UUID]
+    read_version_ids: list[UUID]
+    words_hash: str | None
     target_contribution_id: UUID | None
     root_contribution_id: UUID
     original_model_contribution_id: UUID | None
@@ -194,6 +196,19 @@ class ContributionContinued(StageEvent):
     chunk: SavedChunk
 
 
+class AnswerLimited(StageEvent):
+    """The available money allowed only a shorter answer than the model could give."""
+
+    type = "contribution_generation_limited"
+
+    job_id: UUID
+    model_id: UUID
+    model_name: str
+    turn_index: int
+    max_output_tokens: int = Field(description="The limit that the answer got.")
+    limited_from_tokens: int = Field(description="The limit without the lack of money.")
+
+
 class EventError(EventPart):
     """Why a job failed, pauses or is retried."""
 
@@ -244,6 +259,7 @@ EVENT_TYPES: tuple[type[SessionEvent], ...] = (
     StageAdvanced,
     ContributionReceived,
     ContributionContinued,
+    AnswerLimited,
     StageEnded,
     JobRetrying,
     JobFailed,

@@ -26,7 +26,7 @@ from dialectic.contract.contributions import (
 )
 from dialectic.contract.projects import RESOURCES_MAX, Overlay, ProjectRequest, ResourceRequest
 from dialectic.core.models.model import MODELS_PER_SESSION_MAX
-from dialectic.core.money.quote import Amount, Quote, SessionForecast
+from dialectic.core.money.quote import Amount, AnswerLimit, Quote, SessionForecast
 from dialectic.core.process.definition import SHRINK_MAX, Process
 from dialectic.core.run_request import TOKENS_MAX
 from dialectic.core.session_state import SessionState
@@ -47,6 +47,9 @@ Models = Annotated[
 OutputTokens = Annotated[
     int, Field(ge=1, le=TOKENS_MAX, strict=True, description="The output limit of one answer.")
 ]
+
+
+FULL_ANSWERS = "Whether calls wait for money rather than get a shorter answer for lack of it."
 
 
 class SessionOptions(RequestBody):
@@ -71,6 +74,7 @@ class SessionOptions(RequestBody):
         default=True, strict=True, description="Whether truncated answers are continued."
     )
     max_output_tokens: OutputTokens | None = None
+    full_answers_only: bool = Field(default=False, strict=True, description=FULL_ANSWERS)
     budget: DollarsInput | None = None
     shrink: int = Field(
         default=0,
@@ -103,6 +107,7 @@ class SessionChange(RequestBody):
     budget: DollarsInput | None = Field(default=None, description="US dollars; null for no limit.")
     continue_until_complete: bool | None = Field(default=None, strict=True)
     max_output_tokens: OutputTokens | None = Field(default=None, description="Null for no cap.")
+    full_answers_only: bool | None = Field(default=None, strict=True, description=FULL_ANSWERS)
 
     def is_taken_away(self, name: str) -> bool:
         """Tell whether the client set a limit to null, rather than omitting it."""
@@ -151,6 +156,7 @@ class Session(SessionSummary):
     is_autopilot: bool
     continue_until_complete: bool
     max_output_tokens: int | None
+    full_answers_only: bool
     budget: Annotated[Dollars | None, Column("budget_credits")]
     spent: Annotated[Dollars, Column("spent_credits")]
     play_spent: Annotated[Dollars, Column("play_spent_credits")] = Field(
@@ -176,6 +182,9 @@ class SessionQuote(QuoteTotals):
     """The estimated rest of a session: calls, tokens, money and time, in total and by stage."""
 
     forecast: Json
+    answer_limits: list[AnswerLimit] = Field(
+        default=[], description="Where the available money will limit the answers."
+    )
 
 
 RESPONSES_MAX = 500
@@ -223,6 +232,7 @@ class ResumeRequest(ResumeJobRequest):
     budget: DollarsInput | None = Field(
         default=None, description="The session's new spending limit, in total."
     )
+    full_answers_only: bool | None = Field(default=None, strict=True, description=FULL_ANSWERS)
 
 
 class FeedbackRequest(RequestBody):
@@ -258,6 +268,7 @@ class SessionRecord(ResponseBody):
     is_autopilot: bool
     continue_until_complete: bool
     max_output_tokens: int | None
+    full_answers_only: bool
     max_retries: int
     process_template_id: UUID
     process_name: str
@@ -329,4 +340,7 @@ class RunQuote(ResponseBody):
     shrink: int = Field(description="The `shrink` value that makes the run fit the budget.")
     fits: bool = Field(description="Whether the run then fits the budget.")
     left_out: list[str]
+    answer_limits: list[AnswerLimit] = Field(
+        default=[], description="Where the available money will limit the answers."
+    )
     smaller: list[CheaperRun]

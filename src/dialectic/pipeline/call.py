@@ -12,11 +12,14 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from dialectic.core.job import Job
+from dialectic.core.models.call_record import MIME_TYPE, Refusal, build_call_record
 from dialectic.core.models.endpoint import WireFormat
 from dialectic.core.models.messages import FinishReason, Reply, Request
 from dialectic.core.models.model import ModelCard
+from dialectic.core.money.price import LIMITED_BY_FUNDS
 from dialectic.core.text import clean_part, clean_text
 from dialectic.db.statistics import CounterName
+from dialectic.db.tables.files import File
 from dialectic.engine import Engine
 from dialectic.errors import ContextWindowError, DialecticError, ProviderError
 from dialectic.limits import admission
@@ -42,10 +45,27 @@ class Answer:
     """A reply with its request and the time it took."""
 
     request: Request
+    # With clean text, and as the adapter returned it.
     reply: Reply
+    received: Reply
     elapsed_ms: int
     # What was cleaned out of the text.
     notes: tuple[str, ...] = ()
+    # The longer versions of this prompt that the provider rejected, in order.
+    refused: tuple[Refusal, ...] = ()
+    # The longest possible answer, if the available money allowed only a shorter one.
+    limited_from: int | None = None
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """What a reader of the text should know about the call."""
+        limit = self.request.max_output_tokens
+        limited = [] if self.limited_from is None else [f"{LIMITED_BY_FUNDS}:{limit}"]
+        return (*limited, *(f"cleaned: {note}" for note in self.notes))
+
+    def build_record(self, path: str) -> File:
+        """Build the file that rebuilds this call."""
+        return File(path, build_call_record(self.request, self.received, self.refused), MIME_TYPE)
 
 
 async def call(
@@ -69,7 +89,8 @@ async def call(
         count=lambda: count_request_tokens(request, card).upper_tokens + request.max_output_tokens,
         tell=lambda reply: admission.build_report(reply.usage),
     )
-    return held, build_answer(held.request, reply, elapsed_ms=elapsed_ms)
+    answer = build_answer(held.request, reply, elapsed_ms=elapsed_ms)
+    return held, replace(answer, limited_from=held.limited_from)
 
 
 async def call_embedder(
@@ -193,7 +214,7 @@ async def _report(
 
 
 def build_answer(request: Request, reply: Reply, *, elapsed_ms: int) -> Answer:
-    """Build an answer with clean text; the provider's raw record stays unchanged."""
+    """Build an answer with clean text, which keeps the reply as it came."""
     text, notes = clean_part(reply.text)
     clean = replace(
         reply,
@@ -201,7 +222,7 @@ def build_answer(request: Request, reply: Reply, *, elapsed_ms: int) -> Answer:
         raw_finish_reason=_clean(reply.raw_finish_reason),
         request_id=_clean(reply.request_id),
     )
-    return Answer(request, clean, elapsed_ms, tuple(notes))
+    return Answer(request, clean, reply, elapsed_ms, tuple(notes))
 
 
 def _clean(word: str | None) -> str | None:

@@ -8,8 +8,10 @@ first one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from uuid import UUID, uuid5
+
+from pydantic_core import to_jsonable_python
 
 from dialectic.core.documents.file_paths import (
     ContributionName,
@@ -35,6 +37,7 @@ from dialectic.core.strict_json import Json
 from dialectic.db.queries import build_row
 from dialectic.db.tables.records import Owner
 from dialectic.errors import PlanError
+from dialectic.pipeline.basis import BASIS, UNKNOWN, Basis, Source, gather_basis
 from dialectic.pipeline.load import Feedback, JobContext, Target, Text
 from dialectic.processes.loader import get_shared_prompt
 
@@ -44,11 +47,12 @@ SELF_CRITIQUE = "self_critique"
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A text with its label in the prompt; `source_id` if it is a contribution."""
+    """A text with its label in the prompt; the ids of a contribution and of the version read."""
 
     label: str
     text: str
     source_id: UUID | None = None
+    version_id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,11 +91,8 @@ class Words:
     def as_opening(self) -> Json:
         """Serialize everything but the template, which is pinned by its name."""
         assert not self.steps, "the prompt of a stage with steps is not sent"
-        opening = asdict(replace(self, length=None))
-        opening["length"] = self.length and self.length.model_dump(mode="json")
+        opening: Json = to_jsonable_python(self)
         del opening["template"], opening["steps"]
-        for item in opening["inputs"]:
-            item["source_id"] = item["source_id"] and str(item["source_id"])
         return opening
 
     @classmethod
@@ -130,9 +131,31 @@ class Material:
     left_out: tuple[str, ...] = ()
     # The earlier turns of this document.
     chunks: tuple[Chunk, ...] = ()
+    basis: Basis = UNKNOWN
     # The manifest entries of searched inputs, and what embedding the queries cost.
     searched: tuple[Entry, ...] = ()
     searching_credits: int = 0
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """What the document was made from: what its model read, then its assigned inputs.
+
+        The two differ when inputs were combined, or when a search found no passage in one of them.
+        The document still depends on all of them.
+        """
+        read = [
+            Source(item.source_id, item.version_id or item.source_id)
+            for item in self.words.inputs
+            if item.source_id is not None
+        ]
+        found: dict[UUID, Source] = {}
+        for source in (*read, *self.basis.given):
+            found.setdefault(source.id, source)
+        return tuple(found.values())
+
+    def build_opening(self) -> Json:
+        """Serialize what further turns of the document need of the first one."""
+        return self.words.as_opening() | {BASIS: self.basis.as_json()}
 
     @property
     def said(self) -> tuple[str, ...]:
@@ -147,7 +170,8 @@ class Material:
 def gather(context: JobContext, job: Job, payload: PlanPayload | ExecutePayload) -> Material:
     """Gather the material of one turn."""
     stage = context.process.load_stage(job.stage_slug)
-    relation = Relation()
+    relation, system = Relation(), context.process.prompts[stage.system_prompt_name]
+    words = _gather_words(context, stage, job.id, payload)
     if isinstance(payload, PlanPayload):
         rank, origin, source_group, target = 1, payload.model_index, None, None
         is_intermediate, compressor = False, stage.compressor
@@ -162,8 +186,9 @@ def gather(context: JobContext, job: Job, payload: PlanPayload | ExecutePayload)
         owner=context.owner,
         folder=context.build_folder(stage),
         name=build_name(payload, relation),
-        system=context.process.prompts[stage.system_prompt_name],
-        words=_gather_words(context, stage, job.id, payload),
+        system=system,
+        words=words,
+        basis=gather_basis(context, payload, words, system),
         is_intermediate=is_intermediate,
         is_lead=payload.model_index == context.lead_model_index,
         is_first_session=context.is_first,
@@ -322,7 +347,12 @@ def label_all(context: JobContext, header: str, texts: Sequence[Text], reader: U
     by_id = {text.id: text for text in texts}
     order = [by_id[i] for i in order_for_reader(reader, [text.id for text in _sort(texts)])]
     labels = tell_apart([_label(context, header, text) for text in order])
-    return [Item(label, text.content, text.id) for label, text in zip(labels, order, strict=True)]
+    return [label_text(label, text) for label, text in zip(labels, order, strict=True)]
+
+
+def label_text(label: str, text: Text) -> Item:
+    """Build the item of a document that a turn reads."""
+    return Item(label, text.content, text.id, text.version_id)
 
 
 def _label(context: JobContext, header: str, text: Text | Target) -> str:

@@ -105,6 +105,8 @@ class JobContext:
     waiting: frozenset[str]
     feedback: tuple[Feedback, ...]
     context: tuple[GivenText, ...]
+    # Whether a call waits for money rather than accept a shorter answer.
+    full_answers_only: bool = False
     situation: Situation | None = None
     texts: Mapping[UUID, Text] = field(default_factory=dict)
     # The earlier turns of the document that the job writes.

@@ -18,10 +18,12 @@ from dialectic.core.job import Job
 from dialectic.core.models.messages import Actual, Counted, Reply, Request, UsageSource, judge_usage
 from dialectic.core.models.model import ModelCard
 from dialectic.core.money.price import (
+    ONE_CALL,
     USEFUL_OUTPUT_TOKENS,
     Funds,
     Rates,
     build_funds_error,
+    check_funds,
     check_spend,
     compute_possible_output,
     decide_hold,
@@ -60,6 +62,8 @@ class Payment:
     wallet_id: UUID
     key: str
     purpose: Purpose = Purpose.CALL
+    # Whether to raise an error instead of limiting the answer to what the funds allow.
+    full_answers_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,14 @@ class Reservation:
     request: Request
     key: str
     counted_input_tokens: int
+    # The longest answer, if money did not matter.
+    possible_tokens: int
+
+    @property
+    def limited_from(self) -> int | None:
+        """The longest possible answer, if the funds allow only a shorter one."""
+        is_limited = self.request.max_output_tokens < self.possible_tokens
+        return self.possible_tokens if is_limited else None
 
 
 async def reserve(
@@ -80,7 +92,8 @@ async def reserve(
 ) -> Reservation:
     """Reserve the most that a call can cost, or raise before anything is sent.
 
-    If the funds allow only a shorter answer than requested, the reserved request asks for that.
+    If the funds allow only a shorter answer than requested, the reserved request asks for that,
+    unless the payment excludes it.
     """
     counted = (await count_request_tokens_aside(request, card)).upper_tokens
     if isinstance(caller, Job) and caller.attempt > 1:
@@ -90,12 +103,20 @@ async def reserve(
 
     def decide(funds: Funds, fraction: Decimal) -> int:
         is_approved = isinstance(caller, Job) and caller.is_spend_approved
-        return decide_cap(funds, card, request, counted, fraction=fraction, is_approved=is_approved)
+        return decide_cap(
+            funds,
+            card,
+            request,
+            counted,
+            fraction=fraction,
+            is_approved=is_approved,
+            full_answers_only=payment.full_answers_only,
+        )
 
     build = functools.partial(build_hold, payment, caller, card, counted)
     possible = compute_possible_output(counted, card, request.max_output_tokens)
     cap = await _set_aside(engine, caller.tenant_id, build, possible, decide)
-    return Reservation(replace(request, max_output_tokens=cap), payment.key, counted)
+    return Reservation(replace(request, max_output_tokens=cap), payment.key, counted, possible)
 
 
 async def reserve_fixed(engine: Engine, tenant_id: UUID, new: NewHold) -> None:
@@ -144,14 +165,20 @@ def decide_cap(
     *,
     fraction: Decimal,
     is_approved: bool,
+    full_answers_only: bool = False,
 ) -> int:
     """Decide how long an answer the funds allow; raise if a person must add or approve money."""
-    rates = Rates.of(card)
-    cap = decide_output_cap(
-        funds, rates, counted_tokens, card, request.max_output_tokens, fraction=fraction
-    )
-    if not is_approved:
-        check_spend(decide_hold(counted_tokens, cap, rates), funds, fraction)
+    rates, wanted, what = Rates.of(card), request.max_output_tokens, ONE_CALL
+    if full_answers_only:
+        cap = compute_possible_output(counted_tokens, card, wanted)
+        what = f"One call with a full answer of up to {cap:,} tokens"
+    else:
+        cap = decide_output_cap(funds, rates, counted_tokens, card, wanted, fraction=fraction)
+    amount = decide_hold(counted_tokens, cap, rates)
+    if is_approved:
+        check_funds(amount, funds, what=what)
+    else:
+        check_spend(amount, funds, fraction, what=what)
     return cap
 
 
@@ -207,6 +234,7 @@ class Outlook:
     counted_tokens: int
     output_cap: int
     extra: Cost
+    full_answers_only: bool = False
 
 
 def judge_outlook(
@@ -223,12 +251,7 @@ def judge_outlook(
             f"({funds.show(extra)}) and asking {card.name} for up to "
             f"{{cap:,}} tokens ({{call}})"
         )
-        try:
-            cap = decide_output_cap(
-                funds.build_less(extra), rates, counted, card, outlook.output_cap, fraction=fraction
-            )
-        except FundsError:
-            cap = min(outlook.output_cap, USEFUL_OUTPUT_TOKENS)
+        cap = _expect_cap(outlook, funds.build_less(extra), fraction)
         call = decide_hold(counted, cap, rates)
         needed, what = extra + call, what.format(cap=cap, call=funds.show(call))
     if not needed:
@@ -238,6 +261,17 @@ def judge_outlook(
         raise build_funds_error(funds, needed, what=what)
     if not is_approved:
         check_spend(needed, funds, fraction, what=what)
+
+
+def _expect_cap(outlook: Outlook, funds: Funds, fraction: Decimal) -> int:
+    """Compute the output limit of the call that follows shortening."""
+    card, counted, wanted = outlook.card, outlook.counted_tokens, outlook.output_cap
+    if outlook.full_answers_only:
+        return compute_possible_output(counted, card, wanted)
+    try:
+        return decide_output_cap(funds, Rates.of(card), counted, card, wanted, fraction=fraction)
+    except FundsError:
+        return min(wanted, USEFUL_OUTPUT_TOKENS)
 
 
 async def _load_own(engine: Engine, tenant_id: UUID, key: str) -> Hold:

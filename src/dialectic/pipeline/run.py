@@ -29,6 +29,7 @@ are saved earlier, so that the next attempt or another job can reuse them.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import assert_never
 
 from dialectic.core.job import (
@@ -40,6 +41,7 @@ from dialectic.core.job import (
     TurnPayload,
     parse_payload,
 )
+from dialectic.core.models.call_record import Refusal
 from dialectic.engine import Engine
 from dialectic.errors import ContextWindowError
 from dialectic.ledger.holds import derive_hold_key
@@ -144,14 +146,17 @@ async def ask(turn: Turn) -> Paid:
     compressor = choose_compressor(turn)
     fitted = await compress(material, card, compressor)
 
-    async def send(fitted: Fitted, again: int) -> Paid:
-        key = derive_hold_key(job.id, attempt=job.attempt, turn=len(material.chunks), again=again)
-        payment = Payment(turn.wallet_id, key)
+    async def send(fitted: Fitted, *refused: Refusal) -> Paid:
+        key = derive_hold_key(
+            job.id, attempt=job.attempt, turn=len(material.chunks), again=len(refused)
+        )
+        full_answers_only = turn.context.full_answers_only
+        payment = Payment(turn.wallet_id, key, full_answers_only=full_answers_only)
         held, answer = await call(engine, job, card, fitted.request, payment)
-        return Paid(card, held, answer, fitted.manifest)
+        return Paid(card, held, replace(answer, refused=refused), fitted.manifest)
 
     try:
-        return await send(fitted, 0)
+        return await send(fitted)
     except ContextWindowError as error:
         # The provider rejected the request: release its reservation.
         await turn.transact(lambda connection: release(connection, job))
@@ -160,7 +165,8 @@ async def ask(turn: Turn) -> Paid:
             fitted = await compress(material, card, compressor, tokens_max=less)
         except ContextWindowError:
             raise error from None
-    return await send(fitted, 1)
+        refusal = Refusal(error.had_tokens, error.max_tokens)
+    return await send(fitted, refusal)
 
 
 def _gather(context: JobContext, job: Job, payload: TurnPayload) -> Material:

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from dialectic.contract.events import ContributionContinued, SavedChunk
+from dialectic.contract.events import AnswerLimited, ContributionContinued, SavedChunk
 from dialectic.core.documents.prompts import Manifest
 from dialectic.core.job import ENDED, Job, JobStatus, MergePayload
 from dialectic.core.models.model import ModelCard
@@ -68,6 +68,7 @@ async def save_turn(
         else:
             await _go_on(connection, job, material, written)
         if paid is not None:
+            await _say_limit(connection, job, material, paid.answer)
             reply = paid.answer.reply
             await settle(connection, paid.card, paid.held, reply, written.stored_id)
         else:
@@ -108,7 +109,11 @@ async def _end_document(
         "contribution_id": str(contribution.id),
         "path": contribution.storage_path,
         "read": [
-            {"label": item.label, "contribution_id": str(item.source_id)}
+            {
+                "label": item.label,
+                "contribution_id": str(item.source_id),
+                "version_id": str(item.version_id),
+            }
             for item in material.words.inputs
         ],
         "manifest": contribution.manifest,
@@ -117,6 +122,24 @@ async def _end_document(
     is_planned = not isinstance(material.payload, MergePayload)
     units = 1 if is_planned and material.payload.edition == 1 else 0
     await jobs.complete(connection, job, results=results, finished_units=units)
+
+
+async def _say_limit(connection: Connection, job: Job, material: Material, answer: Answer) -> None:
+    """Announce that the available money allowed only a shorter answer."""
+    if answer.limited_from is None:
+        return
+    event = AnswerLimited(
+        session_id=job.session_id,
+        stage_slug=job.stage_slug,
+        iteration_number=job.iteration_number,
+        job_id=job.id,
+        model_id=material.payload.model_id,
+        model_name=material.payload.model_name,
+        turn_index=len(material.chunks),
+        max_output_tokens=answer.request.max_output_tokens,
+        limited_from_tokens=answer.limited_from,
+    )
+    await records.record_event(connection, event)
 
 
 async def _go_on(connection: Connection, job: Job, material: Material, written: Written) -> None:

@@ -6,7 +6,6 @@ same bytes. `save` commits it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -33,8 +32,7 @@ from dialectic.core.documents.file_paths import (
 from dialectic.core.documents.front_matter import render_document
 from dialectic.core.documents.prompts import Manifest
 from dialectic.core.documents.stitching import Chunk, sum_usage
-from dialectic.core.job import ExecutePayload, Job, derive_chunk_id, derive_contribution_id
-from dialectic.core.models.messages import Request
+from dialectic.core.job import Job, derive_chunk_id, derive_contribution_id
 from dialectic.core.process.definition import ExpectedDocument
 from dialectic.core.slug import slugify_name
 from dialectic.db.tables.contributions import NewChunk, NewContribution
@@ -77,7 +75,8 @@ def write(
     chunk, said, files = None, list(material.chunks), list[File]()
     if answer is not None:
         is_whole = isinstance(outcome, Finish) and not said
-        raw = build_raw(material, answer, turn=None if is_whole else len(said))
+        turn = None if is_whole else len(said)
+        raw = answer.build_record(build_path(RawResponse(material.folder, material.name, turn)))
         said.append(build_said(material, answer, raw.path, manifest, is_whole=is_whole))
         files.append(raw)
         if not is_whole:
@@ -124,10 +123,10 @@ def build_said(
         raw_finish_reason=reply.raw_finish_reason,
         request_id=reply.request_id,
         elapsed_ms=answer.elapsed_ms,
-        flags=(*material.flags, *(f"cleaned: {note}" for note in answer.notes)),
+        flags=(*material.flags, *answer.flags),
         path=build_path(ChunkFile(material.folder, material.name, turn)),
         raw_path=raw_path,
-        opening=None if turn or is_whole else material.words.as_opening(),
+        opening=None if turn or is_whole else material.build_opening(),
         manifest=None if manifest is None else manifest.as_json(),
     )
 
@@ -169,6 +168,7 @@ def build_contribution(
     """Build the record of a document."""
     contribution_id = derive_contribution_id(job.id)
     payload, last, usage = material.payload, said[-1], sum_usage(said)
+    sources = material.sources
     return NewContribution(
         id=contribution_id,
         model_id=payload.model_id,
@@ -179,7 +179,9 @@ def build_contribution(
         origin=material.origin,
         source_group=material.source_group,
         target_contribution_id=material.target_contribution_id,
-        source_contribution_ids=list_sources(material),
+        source_contribution_ids=tuple(source.id for source in sources),
+        read_version_ids=tuple(source.version_id for source in sources),
+        words_hash=material.basis.words_hash,
         root_contribution_id=payload.replaces or contribution_id,
         original_model_contribution_id=payload.replaces,
         edit_version=payload.edition,
@@ -202,18 +204,6 @@ def build_contribution(
     )
 
 
-def list_sources(material: Material) -> tuple[UUID, ...]:
-    """List a document's sources: what its model read, then its assigned inputs.
-
-    The two differ when inputs were combined, or when a search found no passage in one of them.
-    The document still depends on all of them.
-    """
-    read = [item.source_id for item in material.words.inputs if item.source_id is not None]
-    payload = material.payload
-    given = payload.inputs if isinstance(payload, ExecutePayload) else ()
-    return tuple(dict.fromkeys([*read, *(each.contribution_id for each in given)]))
-
-
 def build_document(
     job: Job,
     material: Material,
@@ -230,6 +220,7 @@ def build_document(
         "iteration": job.iteration_number,
         "model": material.payload.model_name,
         **({"target_contribution_id": str(about)} if about else {}),
+        **({"read_versions": newer} if (newer := list_newer(material)) else {}),
         **({"source_group": str(material.source_group)} if material.source_group else {}),
         **({"turns": len(said)} if len(said) > 1 else {}),
         "finish_reason": said[-1].finish_reason.value,
@@ -246,29 +237,16 @@ def build_document(
     return File(build_path(kind(material.folder, material.name)), text.encode(), MARKDOWN)
 
 
+def list_newer(material: Material) -> list[str]:
+    """List the versions that the document read of inputs that were edited or regenerated."""
+    return [str(one.version_id) for one in material.sources if one.version_id != one.id]
+
+
 def list_shortened(said: list[Chunk]) -> list[str]:
     """List the inputs that any of the turns read in shortened form."""
     manifests = [turn.manifest for turn in said if turn.manifest is not None]
     items = [item for manifest in manifests for item in manifest["items"]]
     return list(dict.fromkeys(i["label"] for i in items if i["status"] == "compressed"))
-
-
-def build_raw(material: Material, answer: Answer, *, turn: int | None) -> File:
-    """Build the record of a call: the request, and the provider's raw response."""
-    record = {"request": _describe_request(answer.request), "response": answer.reply.raw}
-    text = json.dumps(record, ensure_ascii=False, indent=2, sort_keys=True)
-    path = build_path(RawResponse(material.folder, material.name, turn))
-    # UTF-8 cannot encode a lone surrogate: keep it in the record as a JSON escape.
-    return File(path, text.encode(errors="backslashreplace"), "application/json")
-
-
-def _describe_request(request: Request) -> dict[str, object]:
-    return {
-        "model": request.model,
-        "max_output_tokens": request.max_output_tokens,
-        "system": request.system,
-        "messages": [{"role": m.role.value, "content": m.content} for m in request.messages],
-    }
 
 
 # -- documents out of documents -------------------------------------------------------------------

@@ -98,15 +98,15 @@ class ResponseBuilder:
     def build_reply(self) -> Reply:
         """Build the reply of a finished response, even an empty one."""
         assert self._finish is not None, "only a finished response is a reply"
-        text = "".join(self._pieces)
+        text = _join_halves("".join(self._pieces))
         return Reply(
-            text=text,
+            text=redact(self._key, text),
             finish_reason=self._finish,
             raw_finish_reason=_as_word(self._key, self._raw_finish),
             usage=self._build_usage(text),
             request_id=self._find_id(),
             raw=self._build_record(),
-            odd_usage=self._odd_usage,
+            odd_usage=self._clean_odd_usage(),
         )
 
     def build_remains(self, **shown: object) -> PartialResponse:
@@ -133,6 +133,13 @@ class ResponseBuilder:
             UsageSource.COUNTED,
         )
 
+    def _clean_odd_usage(self) -> tuple[object, object] | None:
+        if self._odd_usage is None:
+            return None
+        read, written = self._odd_usage
+        clean = clean_record(self._key, {"read": read, "written": written})
+        return clean["read"], clean["written"]
+
     def _build_record(self, **shown: object) -> JsonObject:
         record = clean_record(self._key, self.record | shown)
         if len(json.dumps(record)) <= RECORD_CHARS_MAX:
@@ -140,6 +147,15 @@ class ResponseBuilder:
         kept = {name: record[name] for name in _ALWAYS_KEPT if name in record}
         fits = len(json.dumps(kept)) <= RECORD_CHARS_MAX
         return (kept if fits else {}) | {"shortened": True}
+
+
+def _join_halves(text: str) -> str:
+    """Join the halves of a character that two events had split."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+    return text
 
 
 def _as_word(key: Secret | None, raw: object) -> str | None:

@@ -12,7 +12,7 @@ from dialectic.cli.display.follow import JsonDisplay, describe_event
 from dialectic.cli.display.results import build_tree
 from dialectic.cli.main import _complain
 from dialectic.cli.terminal import wrap
-from dialectic.contract.events import StageEnded
+from dialectic.contract.events import AnswerLimited, StageEnded
 from tests.sample_events import SESSION, News, build_event, build_received
 
 words = st.lists(st.text("abc-/", min_size=1, max_size=30), min_size=1, max_size=20).map(" ".join)
@@ -68,6 +68,23 @@ def complete(completed: int, failed: int) -> str | None:
 def test_the_end_of_a_stage_counts_models_only_if_some_failed() -> None:
     assert complete(3, 0) == "  thesis: complete"
     assert complete(2, 1) == "  thesis: complete, 1 of 3 models failed"
+
+
+def test_an_answer_that_money_limited_is_told_with_its_limits() -> None:
+    data = AnswerLimited(
+        session_id=SESSION,
+        stage_slug="thesis",
+        iteration_number=1,
+        job_id=SESSION,
+        model_id=SESSION,
+        model_name="shop/pen",
+        turn_index=0,
+        max_output_tokens=1_234,
+        limited_from_tokens=8_000,
+    )
+    assert describe_event(build_event(data)) == (
+        "  thesis: the available money limited an answer of shop/pen to 1,234 of 8,000 tokens"
+    )
 
 
 def test_an_edit_is_told_as_that_of_a_person() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from uuid import uuid5
 
 import pytest
 from hypothesis import given
@@ -22,6 +23,8 @@ from dialectic.core.models.messages import (
     UsageSource,
 )
 from dialectic.core.process.definition import ExpectedDocument
+from dialectic.db.tables.contributions import NewContribution
+from dialectic.pipeline.basis import hash_words
 from dialectic.pipeline.call import Answer
 from dialectic.pipeline.gather import Item, Material, Words, gather
 from dialectic.pipeline.interpret import Continue, Finish
@@ -56,7 +59,7 @@ def answer(text: str, finish: FinishReason = FinishReason.LENGTH, **usage: objec
         raw={"text": text},
     )
     request = Request("offline/skeptic", "", (Message(Role.USER, "Why?"),), 100)
-    return Answer(request, reply, elapsed_ms=7, notes=("removed 1 NUL character",))
+    return Answer(request, reply, reply, elapsed_ms=7, notes=("removed 1 NUL character",))
 
 
 def go_on(*texts: str) -> Material:
@@ -232,3 +235,67 @@ def test_a_further_turn_has_the_words_of_the_first_whatever_has_changed() -> Non
     assert material.words != gather(replace(changed, chunks=()), JOB, CRITIQUE).words
     assert material.said == ("Ha",)
     assert isinstance(material.chunks[0], Chunk)
+
+
+# -- what was read ---------------------------------------------------------------------------------
+
+EDIT = uuid5(THESIS.id, "edit")
+EDITED = replace(THESIS, version_id=EDIT, content="Edited.")
+
+
+def finish(material: Material, text: str = "All.") -> NewContribution:
+    written = write(JOB, material, answer(text, FinishReason.STOP), Finish(text, False))
+    assert written.contribution is not None
+    return written.contribution
+
+
+def test_a_document_names_the_version_that_its_model_read() -> None:
+    made = finish(gather(build_scene(EDITED), JOB, CRITIQUE))
+    assert made.source_contribution_ids == (THESIS.id,)
+    assert made.read_version_ids == (EDIT,)
+
+
+def test_the_file_of_a_document_names_the_edits_that_were_read() -> None:
+    material = gather(build_scene(EDITED), JOB, CRITIQUE)
+    written = write(JOB, material, answer("All.", FinishReason.STOP), Finish("All.", False))
+    fields, _ = split_document(written.files[0].data.decode())
+    assert fields["read_versions"] == [str(EDIT)]
+    unedited = write(JOB, MATERIAL, answer("All.", FinishReason.STOP), Finish("All.", False))
+    assert "read_versions" not in split_document(unedited.files[0].data.decode())[0]
+
+
+def test_an_edit_between_two_turns_leaves_the_version_of_the_first_turn() -> None:
+    chunk = write(JOB, MATERIAL, answer("Ha"), Continue()).chunk
+    assert chunk is not None
+    said = replace(chunk.said, opening=json.loads(json.dumps(chunk.said.opening)))
+    later = finish(gather(build_scene(EDITED, chunks=(said,)), JOB, CRITIQUE))
+    first = finish(MATERIAL)
+    assert later.read_version_ids == first.read_version_ids == (THESIS.id,)
+    assert later.words_hash == first.words_hash
+
+
+def test_combined_inputs_are_named_before_the_documents_they_came_from() -> None:
+    combined = Item("Combined", "Both.", uuid5(EDIT, "combined"), uuid5(EDIT, "version"))
+    material = gather(build_scene(EDITED), JOB, CRITIQUE)
+    made = finish(replace(material, words=replace(material.words, inputs=(combined,))))
+    assert made.source_contribution_ids == (combined.source_id, THESIS.id)
+    assert made.read_version_ids == (combined.version_id, EDIT)
+    # The hash is that of the words before they were combined: it can be computed without a call.
+    assert made.words_hash == finish(material).words_hash
+
+
+def test_the_hash_tells_whether_a_model_would_be_asked_the_same() -> None:
+    asked = finish(MATERIAL).words_hash
+    assert asked is not None
+    assert len(asked) == 64
+    same_text = replace(THESIS, version_id=EDIT)
+    assert finish(gather(build_scene(same_text), JOB, CRITIQUE)).words_hash == asked
+    others = [
+        gather(build_scene(EDITED), JOB, CRITIQUE),
+        gather(build_scene(THESIS, request="Cake."), JOB, CRITIQUE),
+        gather(build_scene(THESIS, feedback=[build_feedback("thesis", "No.")]), JOB, CRITIQUE),
+    ]
+    hashes = {finish(material).words_hash for material in others}
+    assert len(hashes) == 3
+    assert asked not in hashes
+    assert hash_words(MATERIAL.words, "Another role.") != asked

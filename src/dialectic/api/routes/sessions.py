@@ -147,6 +147,7 @@ async def resume_session(
         session_id,
         approves_spend=wanted.approve_spend,
         budget_credits=None if wanted.budget is None else parse_usd(wanted.budget),
+        full_answers_only=wanted.full_answers_only,
     )
 
 

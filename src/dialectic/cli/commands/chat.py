@@ -14,6 +14,7 @@ from dialectic.cli.input import read_text
 from dialectic.cli.terminal import count, echo_json, printable, say
 from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary
 from dialectic.contract.projects import Kind
+from dialectic.core.money.price import LIMITED_BY_FUNDS
 from dialectic.errors import DialecticError
 
 LISTED_MAX = 20
@@ -150,6 +151,8 @@ def _sum_up(reply: ChatReply) -> str:
     ]
     if reply.incomplete:
         parts.insert(0, f"INCOMPLETE ({', '.join(reply.flags)})")
+    elif any(flag.startswith(LIMITED_BY_FUNDS) for flag in reply.flags):
+        parts.insert(0, "its length was limited by the available money")
     return "[" + " · ".join(parts) + "]"
 
 

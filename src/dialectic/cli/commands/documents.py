@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
-import json
 import sys
 import textwrap
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from uuid import UUID
 
@@ -15,9 +16,16 @@ from dialectic.app.search import LIMIT_DEFAULT, check_query
 from dialectic.cli.backend import Backend, with_backend
 from dialectic.cli.commands.sessions import show_list, show_session
 from dialectic.cli.terminal import count, echo_json, printable, say
-from dialectic.contract.contributions import ChunkRecord, ContributionLine, ContributionRecord
+from dialectic.contract.contributions import (
+    ChunkRecord,
+    ContributionLine,
+    ContributionRecord,
+    ReadVersion,
+)
 from dialectic.contract.projects import Kind, SearchHit, SearchResults
 from dialectic.core.documents.prompts import describe_manifest
+from dialectic.core.models.call_record import read_call_record
+from dialectic.core.models.messages import Request
 from dialectic.core.strict_json import Json
 from dialectic.errors import DialecticError, NotFound, Remedy, RemedyAction, UsageError
 
@@ -38,7 +46,7 @@ async def show(backend: Backend, found: str, *, prompt: bool, as_json: bool) -> 
     if prompt:
         request = await _read_request(backend, written)
         if as_json:
-            echo_json(request)
+            echo_json(asdict(request))
         else:
             _show_text(_format_prompt(request))
     elif as_json:
@@ -86,10 +94,7 @@ def _describe(record: ContributionRecord) -> list[str]:
         f"{record.contribution_type} {record.id} by {by}",
         f"  {record.stage}, iteration {record.iteration_number}: {record.storage_path}",
     ]
-    if record.target_contribution_id:
-        lines.append(f"  about {record.target_contribution_id}")
-    read = (record.results or {}).get("read", [])
-    lines += [f"  read {entry['label']}: {entry['contribution_id']}" for entry in read]
+    lines += _describe_sources(record)
     if not record.chunks:
         lines += _describe_manifest(record.manifest)
     for chunk in record.chunks:
@@ -102,6 +107,28 @@ def _describe(record: ContributionRecord) -> list[str]:
     if not record.is_latest_edit:
         lines.append("  a newer version exists")
     return lines
+
+
+def _describe_sources(record: ContributionRecord) -> Iterator[str]:
+    """Name what a document is about and what it was written from, in the versions read."""
+    told = (record.results or {}).get("read", [])
+    labels = {entry["contribution_id"]: entry["label"] for entry in told}
+    by_id = {one.contribution_id: one for one in record.read_versions}
+    if (about := record.target_contribution_id) is not None:
+        yield f"  about {_name_version(by_id[about]) if about in by_id else about}"
+    for one in record.read_versions:
+        label = labels.get(str(one.contribution_id))
+        yield f"  read {f'{label}: ' if label else ''}{_name_version(one)}"
+
+
+def _name_version(one: ReadVersion) -> str:
+    """Name the version that was read; say so if a person edited it, or if it is unknown."""
+    if one.version_id is None:
+        return f"{one.contribution_id} (which version is unknown)"
+    if one.version is None or one.version == 1:
+        return str(one.version_id)
+    made = "edited by a person" if one.is_by_user else "regenerated"
+    return f"{one.version_id} (version {one.version}, {made})"
 
 
 def _describe_manifest(manifest: Json | None) -> list[str]:
@@ -120,20 +147,18 @@ def _describe_chunk(chunk: ChunkRecord) -> list[str]:
     ]
 
 
-async def _read_request(backend: Backend, written: ContributionRecord | ChunkRecord) -> Json:
+async def _read_request(backend: Backend, written: ContributionRecord | ChunkRecord) -> Request:
     """Read the prompt of a document or of one turn."""
     path = written.raw_response_storage_path
     if path is None:
         raise UsageError("A person wrote this version, so it has no prompt.")
     detail = await backend.look(written.session_id)
-    data = await backend.read_file(detail.session.project_id, path)
-    request: Json = json.loads(data)["request"]
-    return request
+    return read_call_record(await backend.read_file(detail.session.project_id, path)).request
 
 
-def _format_prompt(request: Json) -> str:
-    parts = [f"# System\n\n{request['system']}"]
-    parts += [f"# {m['role'].capitalize()}\n\n{m['content']}" for m in request["messages"]]
+def _format_prompt(request: Request) -> str:
+    parts = [f"# System\n\n{request.system}"]
+    parts += [f"# {m.role.value.capitalize()}\n\n{m.content}" for m in request.messages]
     return "\n\n".join(parts)
 
 
@@ -160,10 +185,12 @@ async def list_(backend: Backend, session: str | None, *, everything: bool, as_j
 
 
 def _line(row: ContributionLine) -> str:
+    edits = [str(one.version_id)[:8] for one in row.read_versions if one.is_by_user]
     marks = [
         *(["incomplete"] if row.is_incomplete else []),
         *(["stale"] if row.is_stale else []),
         *(f for f in row.flags if f != "cut_off"),
+        *([f"read edited {', '.join(edits)}"] if edits else []),
     ]
     version = f" v{row.edit_version}" if row.edit_version > 1 else ""
     note = f"  ({', '.join(marks)})" if marks else ""

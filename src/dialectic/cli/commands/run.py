@@ -11,7 +11,7 @@ from uuid import UUID
 import click
 
 from dialectic.cli.backend import Backend, open_backend
-from dialectic.cli.display.quote import check_funds, is_wanted, show_quote
+from dialectic.cli.display.quote import check_funds, describe_limits, is_wanted, show_quote
 from dialectic.cli.display.results import prepare_out, telling_unstarted, work_and_follow
 from dialectic.cli.input import read_overlay, read_prompt, read_resource
 from dialectic.cli.options import name_command
@@ -108,6 +108,12 @@ class RunOptions:
 )
 @click.option("--no-continue", is_flag=True, help="Do not continue a truncated response.")
 @click.option(
+    "--full-answers",
+    "full_answers_only",
+    is_flag=True,
+    help="Pause for money rather than accept shorter responses.",
+)
+@click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
@@ -178,9 +184,17 @@ async def _run(settings: Settings, run_options: RunOptions, request: RunRequest)
         for left_out in quoted.left_out:
             say(f"  left out: {left_out}")
         if run_options.dry_run:
-            show_quote(quoted, budget_credits=budget_credits, as_json=run_options.as_json)
+            show_quote(
+                quoted,
+                budget_credits=budget_credits,
+                full_answers_only=request.full_answers_only,
+                as_json=run_options.as_json,
+            )
             return ExitCode.DONE
         await check_funds(backend, quoted.lines)
+        full_answers_only = request.full_answers_only
+        for line in describe_limits(quoted.answer_limits, full_answers_only=full_answers_only):
+            say(line)
         # A given budget counts as consent to spend it.
         is_asked = not run_options.yes and budget_credits is None
         limit_usd = settings.confirm_above_usd

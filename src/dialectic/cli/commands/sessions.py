@@ -20,7 +20,12 @@ from dialectic.cli.backend import (
 from dialectic.cli.display.follow import find_end_of, follow_session
 from dialectic.cli.display.notifications import report_unread
 from dialectic.cli.display.progress import open_display
-from dialectic.cli.display.quote import describe_forecast, describe_shortage, draw_quote
+from dialectic.cli.display.quote import (
+    describe_forecast,
+    describe_limits,
+    describe_shortage,
+    draw_quote,
+)
 from dialectic.cli.display.results import (
     has_stage_to_read,
     prepare_out,
@@ -131,7 +136,9 @@ async def show_session(
         return
     click.echo(printable("\n".join(_describe(backend, detail))))
     if quote is not None:
-        click.echo(printable("\n".join(_describe_quote(quote))))
+        full_answers_only = detail.session.full_answers_only
+        limits = describe_limits(quote.answer_limits, full_answers_only=full_answers_only)
+        click.echo(printable("\n".join([*_describe_quote(quote), *limits])))
 
 
 def _describe_quote(quote: SessionForecast) -> Iterator[str]:
@@ -152,6 +159,8 @@ def _describe(backend: Backend, detail: SessionDetail) -> Iterator[str]:
     yield f"Models    {', '.join(session.model_names)}"
     if not session.continue_until_complete:
         yield "Cut off   truncated responses are not continued (--no-continue)"
+    if session.full_answers_only:
+        yield "Money     calls wait for it rather than get a shorter answer (--full-answers)"
     for stage in detail.stages:
         done = f"{stage.finished_units} of {stage.planned_units} documents"
         number = f"{stage.iteration_number}/" if session.iteration_count > 1 else ""
@@ -217,6 +226,12 @@ def watch(session: str, *, as_json: bool) -> None:
     "--approve-spend", is_flag=True, help="Approve the calls above the automatic spending limit."
 )
 @click.option("--budget", metavar="USD", help="New spending limit of the whole session.")
+@click.option(
+    "--full-answers/--short-answers",
+    "full_answers_only",
+    default=None,
+    help="Whether to wait for money, or accept shorter answers.",
+)
 @click.option("--detach", is_flag=True, help="Leave the work to other workers.")
 @job_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event on stdout.")
@@ -227,6 +242,7 @@ def resume(
     job: str | None,
     *,
     approve_spend: bool,
+    full_answers_only: bool | None,
     detach: bool,
     as_json: bool,
 ) -> None:
@@ -235,6 +251,12 @@ def resume(
     if job is not None and budget is not None:
         raise UsageError(
             "A budget applies to the whole session. Omit --job or --budget.", subject="--budget"
+        )
+    if job is not None and full_answers_only is not None:
+        raise UsageError(
+            "The length of answers applies to the whole session. Omit --job, or --full-answers "
+            "and --short-answers.",
+            subject="--full-answers",
         )
     prepare_out(out, detach=detach)
 
@@ -245,7 +267,10 @@ def resume(
             await backend.resume_job(session_id, job_id, approves_spend=approve_spend)
         else:
             await backend.resume(
-                session_id, approves_spend=approve_spend, budget_credits=budget_credits
+                session_id,
+                approves_spend=approve_spend,
+                budget_credits=budget_credits,
+                full_answers_only=full_answers_only,
             )
         # The process that created the session may have died before starting its stage.
         await backend.generate(session_id)

@@ -20,6 +20,7 @@ from dialectic.cli.backend import Backend
 from dialectic.cli.error_report import mark
 from dialectic.cli.terminal import count, say
 from dialectic.contract.events import (
+    AnswerLimited,
     ContributionContinued,
     ContributionReceived,
     Event,
@@ -129,6 +130,11 @@ def describe_event(event: Event) -> str | None:
             line = (
                 f"{data.stage_slug}: {chunk.model_name} was cut off and continues, turn "
                 f"{data.continuation_number}: {name_file(chunk)}"
+            )
+        case AnswerLimited() as data:
+            line = (
+                f"{data.stage_slug}: the available money limited an answer of {data.model_name} to "
+                f"{data.max_output_tokens:,} of {data.limited_from_tokens:,} tokens"
             )
         case StageAdvanced() as data:
             line = f"{data.stage_slug}: {data.message}"

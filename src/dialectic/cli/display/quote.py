@@ -9,7 +9,8 @@ import asyncio
 import json
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 
 import click
 
@@ -27,7 +28,15 @@ from dialectic.core.money.price import (
     format_credits,
     format_roughly,
 )
-from dialectic.core.money.quote import Amount, Forecast, Line, Quote, add_figures, list_steps
+from dialectic.core.money.quote import (
+    Amount,
+    AnswerLimit,
+    Forecast,
+    Line,
+    Quote,
+    add_figures,
+    list_steps,
+)
 from dialectic.errors import FundsError, Remedy, RemedyAction, UsageError
 
 # With the longest shipped step name, the table is 80 columns wide.
@@ -44,7 +53,13 @@ def format_time(seconds: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def show_quote(quoted: RunQuote, *, budget_credits: int | None = None, as_json: bool) -> None:
+def show_quote(
+    quoted: RunQuote,
+    *,
+    budget_credits: int | None = None,
+    full_answers_only: bool = False,
+    as_json: bool,
+) -> None:
     """Print a quote and the optional parts: tables for people, one object for programs."""
     quote, smaller = quoted.lines, quoted.smaller
     if as_json:
@@ -57,10 +72,16 @@ def show_quote(quoted: RunQuote, *, budget_credits: int | None = None, as_json: 
             }
             for one in smaller
         ]
-        more = {"shrink": rungs, "budget_credits": budget_credits, "fits": quoted.fits}
+        more = {
+            "shrink": rungs,
+            "budget_credits": budget_credits,
+            "fits": quoted.fits,
+            "answer_limits": [asdict(one) for one in quoted.answer_limits],
+        }
         click.echo(json.dumps(quote.as_dict() | more, ensure_ascii=False))
         return
-    lines = [*draw_quote(quote, budget_credits)]
+    limits = describe_limits(quoted.answer_limits, full_answers_only=full_answers_only)
+    lines = [*draw_quote(quote, budget_credits), *limits]
     if smaller:
         lines.append("\nWhat can be left out with --shrink N, each with all before it:")
     for one in smaller:
@@ -248,6 +269,29 @@ async def check_funds(backend: Backend, quote: Quote) -> None:
     )
 
 
+def describe_limits(
+    answer_limits: Sequence[AnswerLimit], *, full_answers_only: bool
+) -> Iterator[str]:
+    """Say before a run how far the available money will limit each model's answers."""
+    by_model: dict[str, list[AnswerLimit]] = {}
+    for one in answer_limits:
+        by_model.setdefault(one.model_name, []).append(one)
+    for name, limits in by_model.items():
+        least = min(one.max_output_tokens for one in limits)
+        most = max(one.limited_from_tokens for one in limits)
+        if full_answers_only:
+            yield (
+                f"The available money does not cover full answers of {name} ({most:,} tokens) from "
+                f"{limits[0].stage_slug} on: it will pause there."
+            )
+        else:
+            yield (
+                f"Answers of {name} will be limited to {least:,} of {most:,} tokens by the "
+                f"available money, from {limits[0].stage_slug} on. With --full-answers it pauses "
+                "instead."
+            )
+
+
 def describe_shortage(detail: SessionDetail) -> Iterator[str]:
     """Describe the money that a session waits for, and how to resume it."""
     waiting = [
@@ -266,7 +310,9 @@ def describe_shortage(detail: SessionDetail) -> Iterator[str]:
         yield f"  {mark(entry.message, entry.code)}"
         if (advice := advise(entry.known_remedy)) is not None:
             yield f"  {advice}"
+    command = name_command(f"resume {str(detail.session.id)[:8]}")
     remedies = [entry.known_remedy for entry in said.values()]
     if not all(remedy is not None and remedy.action in RESUMING for remedy in remedies):
-        command = name_command(f"resume {str(detail.session.id)[:8]}")
         yield f"Then `{command}` continues."
+    if detail.session.full_answers_only:
+        yield f"Or `{command} --short-answers` continues with shorter answers."

@@ -34,6 +34,7 @@ AND = "_and_"
 # Precede the optional numbers at the end of a base name.
 _CONTINUATION = "_continuation_"
 _EDIT = "_edit_"
+_SHORTENING = re.compile(r"shortening_([0-9a-f]{8})_raw\.json")
 # Files of type `synthesis` are called final, because their drafts are in the same folder.
 SYNTHESIS, FINAL_SYNTHESIS = "synthesis", "final_synthesis"
 
@@ -65,6 +66,7 @@ _RULES = {
     "name": _SLUG,
     "extension": _form("1 to 10 of a-z and 0-9", r"[a-z0-9]{1,10}"),
     "session": _SHORT_ID,
+    "short_id": _SHORT_ID,
     "iteration": _count(1, COUNT_MAX),
     "position": _count(1, STAGES_MAX),
     # In a stage without steps its slug is also the type of its contributions: both rules apply.
@@ -336,6 +338,14 @@ class RawResponse(StagePlace):
 
 
 @dataclass(frozen=True, slots=True)
+class ShorteningRecord(StagePlace):
+    """The record of a call that shortened a text; the id is the start of its row's id."""
+
+    form = "raw_responses/shortening_{0.short_id}_raw.json"
+    short_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class StageDocument(StagePlace):
     """An expected document of a stage, extracted from a contribution."""
 
@@ -417,13 +427,19 @@ def _read_stage_file(folder: StageFolder, parts: list[str]) -> StagePlace | None
             name = _read_base_name(base)
             return Intermediate(folder, name) if turn is None else ChunkFile(folder, name, turn)
         case ["raw_responses", file]:
-            base, turn = _split_number(file.removesuffix("_raw.json"), _CONTINUATION)
-            return RawResponse(folder, _read_base_name(base), turn)
+            return _read_record(folder, file)
         case ["documents", file]:
             base, _, key = file.removesuffix(".md").rpartition("_")
             return StageDocument(folder, _read_base_name(base), key.replace("-", "_"))
         case _:
             return None
+
+
+def _read_record(folder: StageFolder, file: str) -> RawResponse | ShorteningRecord:
+    if (found := _SHORTENING.fullmatch(file)) is not None:
+        return ShorteningRecord(folder, found[1])
+    base, turn = _split_number(file.removesuffix("_raw.json"), _CONTINUATION)
+    return RawResponse(folder, _read_base_name(base), turn)
 
 
 def _read_base_name(base: str) -> ContributionName:

@@ -28,6 +28,8 @@ INPUT_MARGIN = Decimal("1.1")
 # A shorter answer is useless, and its input would still be paid for.
 USEFUL_OUTPUT_TOKENS = 1_000
 OFFLINE_PROVIDER = "offline"
+# The flag of an answer that lack of money limited; the limit follows after a colon.
+LIMITED_BY_FUNDS = "limited_by_funds"
 # The default subject of an error message.
 ONE_CALL = "One call"
 
@@ -198,9 +200,7 @@ def check_spend(
     Raises `FundsError` if they do not, `SpendNeedsApproval` if the call exceeds the automatic
     spending limit.
     """
-    spendable = funds.spendable_credits
-    if spendable is not None and estimate_credits > spendable:
-        raise build_funds_error(funds, estimate_credits, what=what)
+    check_funds(estimate_credits, funds, what=what)
     if _is_unasked(estimate_credits, funds, fraction):
         return
     available = funds.available_credits or 0
@@ -224,6 +224,13 @@ def check_spend(
         reason="budget" if is_of_budget else "wallet",
         remedy=remedy,
     )
+
+
+def check_funds(estimate_credits: int, funds: Funds, *, what: str = ONE_CALL) -> None:
+    """Check that the funds cover a call that is approved; raise `FundsError` if they do not."""
+    spendable = funds.spendable_credits
+    if spendable is not None and estimate_credits > spendable:
+        raise build_funds_error(funds, estimate_credits, what=what)
 
 
 def is_enough_now(error: FundsError, funds: Funds, fraction: Decimal) -> bool:

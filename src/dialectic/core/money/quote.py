@@ -251,6 +251,17 @@ def _describe_step(name: str, lines: tuple[Line, ...]) -> Json:
     }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerLimit:
+    """How far the available money will limit the answers of one model in one stage."""
+
+    stage_slug: str
+    model_name: str
+    # The shortest limit that is expected, and the limit without the lack of money.
+    max_output_tokens: int
+    limited_from_tokens: int
+
+
 @dataclass(frozen=True, slots=True)
 class Forecast:
     """What a run has cost so far, and what the rest of it is expected to cost."""
@@ -273,6 +284,8 @@ class SessionForecast:
     rest: Quote
     spent: Amount
     spent_play: Amount
+    # Where the available money will limit the answers.
+    answer_limits: tuple[AnswerLimit, ...] = ()
 
     def build_forecast(self, *, is_play: bool) -> Forecast:
         """Build the forecast in real money or in play money."""
@@ -284,7 +297,8 @@ class SessionForecast:
             name: self.build_forecast(is_play=is_play).as_dict()
             for name, is_play in (("money", False), ("play_money", True))
         }
-        return self.rest.as_dict() | {"forecast": forecasts}
+        limits = [asdict(limit) for limit in self.answer_limits]
+        return self.rest.as_dict() | {"forecast": forecasts, "answer_limits": limits}
 
 
 def build_forecast(quote: Quote, done: Mapping[LineKey, Amount]) -> Forecast:

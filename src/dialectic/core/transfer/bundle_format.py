@@ -25,6 +25,7 @@ from dialectic.core.documents.file_paths import (
     ProjectFileKind,
     ProjectPlace,
     RawResponse,
+    ShorteningRecord,
     build_path,
     parse_path,
 )
@@ -242,7 +243,8 @@ def is_description(path: str) -> bool:
 
 def is_finished(path: str) -> bool:
     """Tell whether a file is for readers: not a chunk, an intermediate or a raw answer."""
-    return not isinstance(parse_entry(path), ChunkFile | Intermediate | RawResponse)
+    unfinished = ChunkFile | Intermediate | RawResponse | ShorteningRecord
+    return not isinstance(parse_entry(path), unfinished)
 
 
 def archive_path(slug: str, *, finished: bool) -> str:

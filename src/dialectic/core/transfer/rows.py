@@ -174,6 +174,8 @@ class SessionRow(Row):
     is_autopilot: bool
     continue_until_complete: bool
     max_output_tokens: Nth | None
+    # Bundles of earlier versions do not have it.
+    full_answers_only: bool = False
     max_retries: Count
     created_at: Moment
 
@@ -220,6 +222,12 @@ class FileRow(Row):
     sha256: Sha256
 
 
+def _match_sources(versions: tuple[UUID, ...], info: ValidationInfo) -> tuple[UUID, ...]:
+    if versions and len(versions) != len(info.data.get("source_contribution_ids", versions)):
+        raise ValueError("it must have one version for each source")
+    return versions
+
+
 class ContributionRow(Row):
     """A document that a model wrote, or a person's edit of one."""
 
@@ -240,6 +248,11 @@ class ContributionRow(Row):
     origin: Nth | None
     source_group: Annotated[UUID | None, _Contribution]
     source_contribution_ids: Annotated[Several[UUID], Ref("dialectic_contributions", is_loose=True)]
+    # Bundles of earlier versions do not have these two.
+    read_version_ids: Annotated[
+        Several[UUID], Ref("dialectic_contributions", is_loose=True), AfterValidator(_match_sources)
+    ] = ()
+    words_hash: Sha256 | None = None
     target_contribution_id: Annotated[UUID | None, _Contribution]
     root_contribution_id: Annotated[UUID, _Contribution]
     turn_index: Count

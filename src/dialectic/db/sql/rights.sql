@@ -16,6 +16,7 @@ grant execute on function dialectic.now(), dialectic.current_tenant(), dialectic
   dialectic.mark_files_written(uuid, text[], text[]),
   dialectic.allow_probes(uuid), dialectic.list_endpoints(),
   dialectic.add_tallies(text[], bigint[]),
+  dialectic.list_read_versions(uuid, uuid[], uuid[]),
   dialectic.match_dialectic_chunks(uuid, uuid, uuid[], text, vector, text, real, integer, integer)
   to dialectic_app, dialectic_worker;
 -- Money functions that a model call needs.

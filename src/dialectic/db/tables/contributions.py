@@ -38,6 +38,9 @@ class NewContribution:
     source_group: UUID | None
     target_contribution_id: UUID | None
     source_contribution_ids: tuple[UUID, ...]
+    # The version that was read of each of them, and a hash of what the model was asked.
+    read_version_ids: tuple[UUID, ...]
+    words_hash: str | None
     # The first version; its own id if this is the first.
     root_contribution_id: UUID
     # The first version, if this is a later one: readers refer to the document by that id.

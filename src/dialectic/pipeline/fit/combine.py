@@ -36,6 +36,7 @@ from dialectic.db.pool import Connection
 from dialectic.db.tables import jobs
 from dialectic.engine import Engine
 from dialectic.pipeline.assemble import compose_prompt, compute_input_max, compute_output_cap
+from dialectic.pipeline.basis import gather_basis
 from dialectic.pipeline.fit.turn import Needed, Replacement, Turn
 from dialectic.pipeline.gather import (
     CONTINUATION,
@@ -44,6 +45,7 @@ from dialectic.pipeline.gather import (
     Words,
     build_name,
     label_all,
+    label_text,
     resume_words,
 )
 from dialectic.pipeline.load import JobContext, Text, read_texts, read_versions
@@ -299,14 +301,17 @@ def build_merges(
 def gather_merge(context: JobContext, job: Job, payload: MergePayload) -> Material:
     """Gather the material of one merge: its labelled documents and nothing else."""
     stage = context.process.load_stage(job.stage_slug)
+    system = get_shared_prompt(context.process, SYSTEM_NAME)
+    words = _gather_words(context, payload)
     return Material(
         payload=payload,
         owner=context.owner,
         folder=context.build_folder(stage),
         name=build_name(payload, Relation("combining", (short_id(payload.combine_id),))),
-        system=get_shared_prompt(context.process, SYSTEM_NAME),
+        system=system,
         continuation=get_shared_prompt(context.process, CONTINUATION),
-        words=_gather_words(context, payload),
+        words=words,
+        basis=gather_basis(context, payload, words, system),
         is_intermediate=True,
         is_first_session=context.is_first,
         rank=payload.ordinal,
@@ -320,10 +325,9 @@ def gather_merge(context: JobContext, job: Job, payload: MergePayload) -> Materi
 def _gather_words(context: JobContext, payload: MergePayload) -> Words:
     if context.chunks:
         return resume_words(context, get_shared_prompt(context.process, TEMPLATE_NAME))
-    items = []
-    for given in payload.inputs:
-        text = context.texts[given.contribution_id]
-        items.append(Item(given.label, text.content, text.id))
+    items = [
+        label_text(given.label, context.texts[given.contribution_id]) for given in payload.inputs
+    ]
     return build_merge_words(context.process, items, budget_tokens=payload.budget_tokens)
 
 
@@ -341,7 +345,7 @@ def label_documents(
 def label_combined(texts: Sequence[Text]) -> list[Item]:
     """Label combined documents; their text names the originals."""
     return [
-        Item(f"Combined documents, part {number} of {len(texts)}", text.content, text.id)
+        label_text(f"Combined documents, part {number} of {len(texts)}", text)
         for number, text in enumerate(texts, start=1)
     ]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -58,8 +58,7 @@ async def retrieve_inputs(turn: Turn, room_tokens: int) -> Replacement:
     library, inputs = Library(turn), words.inputs
     queries = await asyncio.to_thread(build_queries, build_purpose(words), embedder)
     await _judge(turn, library, queries)
-    versions = {text.id: text.version_id for text in turn.context.texts.values()}
-    searched = [Searched(versions[each.source_id], each) for each in inputs if each.source_id]
+    searched = [Searched(each.version_id, each) for each in inputs if each.version_id is not None]
     costs = await _index(turn, library, searched)
     rows, asking_credits = await _ask(library, queries)
     found = await find(
@@ -204,7 +203,7 @@ def _tell(item: Item, pieces: Sequence[Match]) -> Item:
     text = render_passages(item.text, pieces)
     if len(text) >= len(item.text.strip()):
         return item
-    return Item(LABEL.format(label=item.label), text, item.source_id)
+    return replace(item, label=LABEL.format(label=item.label), text=text)
 
 
 def render_passages(text: str, pieces: Sequence[Match]) -> str:

@@ -12,13 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from dialectic.core.documents.file_paths import ShorteningRecord, build_path
 from dialectic.core.documents.prompts import Entry, build_block, render_template
 from dialectic.core.models.messages import FinishReason, Message, Request, Role
 from dialectic.core.models.model import ModelCard
 from dialectic.core.money.price import Rates, decide_hold, is_play
+from dialectic.core.slug import short_id
 from dialectic.db.pool import Connection
 from dialectic.db.tables import compressions
 from dialectic.db.tables.compressions import Compressed, CompressionKey, Paid, hash_text
+from dialectic.db.tables.files import insert_files
 from dialectic.errors import ContextWindowError
 from dialectic.ledger.holds import Purpose
 from dialectic.pipeline.assemble import Kind, Part, PartKey, compute_input_max, fit
@@ -28,6 +31,7 @@ from dialectic.pipeline.fit.embed import Library, score_likeness
 from dialectic.pipeline.fit.turn import Turn, claim_or_find, judge, save_paid
 from dialectic.pipeline.reserve import Cost, judge_reply, release
 from dialectic.processes.loader import load_shared_prompts
+from dialectic.publishing.publish import publish_waiting
 from dialectic.retrieval.extract import extract
 from dialectic.tokens.counting import (
     bound_tokens,
@@ -242,13 +246,23 @@ class Abstractor(Extractor):
         short = trim(answer, key.budget_tokens, count)
         made = Compressed(short, count(part.text), count(short))
 
+        row_id = key.derive_id(job.tenant_id)
+        record = answer.build_record(
+            build_path(ShorteningRecord(turn.material.folder, short_id(row_id)))
+        )
+
         async def save(connection: Connection, paid: Paid) -> UUID | None:
             if not short:
                 return None
-            return await compressions.save_compression(connection, job, key, made, paid)
+            saved = await compressions.save_compression(connection, job, key, made, paid)
+            if saved is not None:
+                await insert_files(connection, job.tenant_id, turn.context.project_id, [record])
+            return saved
 
         actual = judge_reply(self.writer, held, answer.reply)
-        return await save_paid(turn, held.key, actual, save, answer.reply.request_id)
+        cost = await save_paid(turn, held.key, actual, save, answer.reply.request_id)
+        await publish_waiting(turn.engine, job.tenant_id, [record.path])
+        return cost
 
     def _build_request(self, label: str, text: str, budget_tokens: int) -> Request:
         values = {

@@ -52,9 +52,12 @@ class Turn:
         return await self.engine.db.transact(self.job.tenant_id, work)
 
     def build_payment(self, purpose: Purpose, what: str) -> Payment:
-        """Build the payment of a call that shortens a text."""
+        """Build the payment of a call that shortens a text.
+
+        The text is stored and reused, also by others: a lack of money must not limit it.
+        """
         key = derive_side_key(self.job.id, attempt=self.job.attempt, what=what)
-        return Payment(self.wallet_id, key, purpose)
+        return Payment(self.wallet_id, key, purpose, full_answers_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,7 @@ async def judge(turn: Turn, cost: Cost, *, before_tokens: int, counted_tokens: i
         counted_tokens=counted_tokens,
         output_cap=compute_output_cap(turn.material.max_output_tokens, turn.card),
         extra=cost,
+        full_answers_only=turn.context.full_answers_only,
     )
     engine, job = turn.engine, turn.job
     for kind in (False, True):

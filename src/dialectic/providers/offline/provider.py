@@ -185,7 +185,6 @@ def _reply(
 ) -> Reply:
     output_tokens = get_counter(card.tokenizer)(text)
     request_id = f"offline-{_digest(card.name, *_said(request)):064x}"[:32]
-    message = {"role": Role.ASSISTANT.value, "content": text}
     return Reply(
         text=text,
         finish_reason=finish,
@@ -196,7 +195,7 @@ def _reply(
             "id": request_id,
             "object": "chat.completion",
             "model": card.name,
-            "choices": [{"index": 0, "message": message, "finish_reason": finish.value}],
+            "choices": [{"index": 0, "finish_reason": finish.value}],
             "usage": {
                 "prompt_tokens": input_tokens,
                 "completion_tokens": output_tokens,

@@ -5,9 +5,16 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from dialectic.cli.commands.documents import _describe, _describe_chunk
-from dialectic.contract.contributions import ChunkRecord, ContributionRecord, TurnSummary
+from dialectic.cli.commands.documents import _describe, _describe_chunk, _line
+from dialectic.contract.contributions import (
+    ChunkRecord,
+    ContributionLine,
+    ContributionRecord,
+    ReadVersion,
+    TurnSummary,
+)
 from dialectic.core.documents.prompts import Manifest
+from tests.cases import each_case
 from tests.unit.core.documents.test_manifest import MANIFEST
 
 FITTED = Manifest(tokens_before=3_000, tokens_after=3_000, tokens_max=4_000)
@@ -20,6 +27,7 @@ ROW: dict[str, Any] = {
     "iteration_number": 1,
     "storage_path": "bakery/synthesis.md",
     "target_contribution_id": None,
+    "read_versions": [],
     "results": None,
     "chunks": [],
     "flags": [],
@@ -80,3 +88,49 @@ def test_each_turn_of_a_document_tells_of_its_own_prompt() -> None:
         )
     )
     assert sum("prompt shortened" in line for line in alone) == 1
+
+
+# -- what was read ---------------------------------------------------------------------------------
+
+THESIS, EDIT = UUID(int=7), UUID(int=8)
+EDITED = ReadVersion(contribution_id=THESIS, version_id=EDIT, version=2, is_by_user=True)
+
+
+def test_a_document_is_said_to_be_about_the_edit_that_was_read() -> None:
+    results = {"read": [{"label": "Thesis A", "contribution_id": str(THESIS)}]}
+    changes = {
+        "target_contribution_id": THESIS,
+        "read_versions": [EDITED],
+        "results": results,
+    }
+    assert describe(changes)[2:] == [
+        f"  about {EDIT} (version 2, edited by a person)",
+        f"  read Thesis A: {EDIT} (version 2, edited by a person)",
+    ]
+
+
+VERSIONS = {
+    "the first": ({"version_id": THESIS, "version": 1, "is_by_user": False}, f"{THESIS}"),
+    "a regenerated one": ({"is_by_user": False}, f"{EDIT} (version 2, regenerated)"),
+    "an unknown one": (
+        {"version_id": None, "version": None, "is_by_user": False},
+        f"{THESIS} (which version is unknown)",
+    ),
+}
+
+
+@each_case(("changes", "said"), list(VERSIONS.values()), ids=list(VERSIONS))
+def test_an_imported_document_names_its_sources_without_labels(
+    changes: dict[str, Any], said: str
+) -> None:
+    read = [EDITED.model_copy(update=changes)]
+    assert describe({"read_versions": read})[2:] == [f"  read {said}"]
+
+
+def test_a_list_marks_what_was_written_from_an_edit() -> None:
+    row = ContributionLine.model_construct(
+        **{**ROW, "is_incomplete": False, "read_versions": [EDITED]}
+    )
+    assert _line(row).endswith("synthesis.md  (read edited 00000000)")
+    unedited = EDITED.model_copy(update={"is_by_user": False})
+    assert _line(row.model_copy(update={"read_versions": [unedited]})).endswith("synthesis.md")

@@ -9,10 +9,23 @@ from pathlib import Path
 import pytest
 
 from dialectic.app.quotes import list_smaller
-from dialectic.cli.display.quote import describe_forecast, draw_quote, format_time, show_quote
+from dialectic.cli.display.quote import (
+    describe_forecast,
+    describe_limits,
+    draw_quote,
+    format_time,
+    show_quote,
+)
 from dialectic.contract.sessions import RunQuote
 from dialectic.core.money.price import format_roughly
-from dialectic.core.money.quote import Amount, Forecast, OutputStatistics, Quote, Sample
+from dialectic.core.money.quote import (
+    Amount,
+    AnswerLimit,
+    Forecast,
+    OutputStatistics,
+    Quote,
+    Sample,
+)
 from dialectic.core.process.definition import Process
 from dialectic.core.process.reductions import shrink_process
 from dialectic.pipeline.call_estimate import Terms
@@ -170,3 +183,31 @@ def test_what_is_left_out_already_is_not_offered_again() -> None:
         before=2,
     )
     assert [(one.rungs, one.lines.planned_calls) for one in smaller] == [(3, 4 + 8 + 36 + 8)]
+
+
+def describe(*limits: AnswerLimit, full_answers_only: bool = False) -> list[str]:
+    return list(describe_limits(limits, full_answers_only=full_answers_only))
+
+
+def build_limit(stage: str, cap: int, name: str = "shop/pen") -> AnswerLimit:
+    return AnswerLimit(
+        stage_slug=stage, model_name=name, max_output_tokens=cap, limited_from_tokens=64_000
+    )
+
+
+def test_a_run_says_once_for_each_model_how_far_money_will_limit_its_answers() -> None:
+    limits = build_limit("antithesis", 9_000), build_limit("synthesis", 4_500)
+    assert describe(*limits, build_limit("thesis", 2_000, "shop/ink")) == [
+        "Answers of shop/pen will be limited to 4,500 of 64,000 tokens by the available money, "
+        "from antithesis on. With --full-answers it pauses instead.",
+        "Answers of shop/ink will be limited to 2,000 of 64,000 tokens by the available money, "
+        "from thesis on. With --full-answers it pauses instead.",
+    ]
+    assert describe() == []
+
+
+def test_a_run_that_wants_full_answers_says_where_it_will_pause() -> None:
+    assert describe(build_limit("antithesis", 9_000), full_answers_only=True) == [
+        "The available money does not cover full answers of shop/pen (64,000 tokens) from "
+        "antithesis on: it will pause there."
+    ]

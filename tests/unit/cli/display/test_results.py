@@ -51,7 +51,9 @@ def test_a_created_session_is_named_to_a_user_who_leaves_before_it_starts(
     assert "`dialectic resume 0123abcd`" in said
 
 
-def build_waiting(code: str, remedy: Remedy | None) -> SessionDetail:
+def build_waiting(
+    code: str, remedy: Remedy | None, *, full_answers_only: bool = False
+) -> SessionDetail:
     told = None if remedy is None else remedy.as_dict()
     entry = {"attempt": 1, "code": code, "message": "There is too little.", "remedy": told}
     job = JobRecord.model_construct(
@@ -60,7 +62,8 @@ def build_waiting(code: str, remedy: Remedy | None) -> SessionDetail:
         error_details=[JobError.model_validate(entry)],
     )
     return SessionDetail.model_construct(
-        session=SessionRecord.model_construct(id=SESSION), jobs=[job]
+        session=SessionRecord.model_construct(id=SESSION, full_answers_only=full_answers_only),
+        jobs=[job],
     )
 
 
@@ -77,6 +80,15 @@ def test_what_resumes_a_session_by_itself_is_not_followed_by_a_resume() -> None:
     said = "\n".join(describe_shortage(build_waiting("spend_needs_approval", approve)))
     assert list_commands(said) == ["dialectic resume 0123abcd --approve-spend"]
     assert said.count("dialectic resume") == 1
+
+
+def test_a_session_that_waits_for_full_answers_may_go_on_with_shorter_ones() -> None:
+    topup = Remedy(RemedyAction.TOP_UP)
+    waiting = build_waiting("insufficient_funds", topup, full_answers_only=True)
+    *_, last = describe_shortage(waiting)
+    assert last == (
+        "Or `dialectic resume 0123abcd --short-answers` continues with shorter answers."
+    )
 
 
 def test_a_job_that_was_paused_by_an_older_version_has_no_remedy_and_is_resumed() -> None:

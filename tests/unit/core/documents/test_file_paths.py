@@ -29,6 +29,7 @@ from dialectic.core.documents.file_paths import (
     Relation,
     ResourceKind,
     SeedPrompt,
+    ShorteningRecord,
     StageDocument,
     StageFolder,
     UserFeedback,
@@ -122,6 +123,11 @@ EXAMPLES: list[tuple[Place, str]] = [
         "openai-gpt-4-1_1_thesis_continuation_3_raw.json",
     ),
     (
+        ShorteningRecord(THESIS, "00ff00ff"),
+        "city-garden/session_0a1b2c3d/iteration_1/1_thesis/raw_responses/"
+        "shortening_00ff00ff_raw.json",
+    ),
+    (
         StageDocument(SYNTHESIS, final, "product_requirements"),
         "city-garden/session_0a1b2c3d/iteration_2/3_synthesis/documents/"
         "openai-gpt-4-1_1_final_synthesis_product-requirements.md",
@@ -181,6 +187,7 @@ places: st.SearchStrategy[Place] = st.one_of(
     st.builds(Intermediate, folders, contributions),
     st.builds(ChunkFile, folders, contributions, turns),
     st.builds(RawResponse, folders, contributions, st.none() | turns),
+    st.builds(ShorteningRecord, folders, short_ids),
     st.builds(StageDocument, folders, contributions, keys),
 )
 

@@ -63,6 +63,7 @@ def build_session(session_id: UUID, nth: int, phase: Phase, process: str, model:
         "is_autopilot": True,
         "continue_until_complete": True,
         "max_output_tokens": None,
+        "full_answers_only": False,
         "max_retries": 3,
         # Some were made at the same moment.
         "created_at": f"2026-05-0{1 + nth // 2}T10:00:00+00:00",
@@ -88,6 +89,8 @@ def build_contribution(
         "origin": None,
         "source_group": about[0] if about else None,
         "source_contribution_ids": about,
+        "read_version_ids": about[::-1],
+        "words_hash": None if nth else "0" * 64,
         "target_contribution_id": about[-1] if about else None,
         "root_contribution_id": str(contribution_id),
         "turn_index": 0,
@@ -296,6 +299,22 @@ def test_a_bundle_of_an_earlier_program_has_no_chunks() -> None:
     rows = json.loads(build_small().as_bytes())
     del rows["dialectic_chunks"]
     assert parse_rows(json.dumps(rows).encode()).dialectic_chunks == ()
+
+
+def test_in_a_bundle_of_an_earlier_program_the_versions_read_are_unknown() -> None:
+    rows = json.loads(build_small().as_bytes())
+    for row in rows["dialectic_contributions"]:
+        del row["read_version_ids"], row["words_hash"]
+    for read in parse_rows(json.dumps(rows).encode()).dialectic_contributions:
+        assert (read.read_version_ids, read.words_hash) == ((), None)
+
+
+def test_a_bundle_must_name_one_version_for_each_source() -> None:
+    rows = json.loads(build_small().as_bytes())
+    row = rows["dialectic_contributions"][0]
+    row["read_version_ids"] = [row["id"]] * (1 + len(row["source_contribution_ids"]))
+    with pytest.raises(InvalidBundle, match="read_version_ids"):
+        parse_rows(json.dumps(rows).encode())
 
 
 # -- texts -----------------------------------------------------------------------------------------

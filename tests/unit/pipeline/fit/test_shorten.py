@@ -92,7 +92,8 @@ def test_texts_about_the_same_are_more_alike_than_others_and_nothing_is_like_not
 def answer(text: str, reason: FinishReason = FinishReason.STOP) -> Answer:
     usage = Usage(1, 1, UsageSource.COUNTED)
     request = Request("sim/writer", "", (Message(Role.USER, "Shorter."),), 10)
-    return Answer(request, Reply(text, reason, None, usage, None), 1)
+    reply = Reply(text, reason, None, usage, None)
+    return Answer(request, reply, reply, 1)
 
 
 @each_case(

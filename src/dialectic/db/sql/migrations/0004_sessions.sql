@@ -73,6 +73,8 @@ create table dialectic_sessions (
   is_autopilot boolean not null default true,
   continue_until_complete boolean not null default true,
   max_output_tokens integer check (max_output_tokens > 0),
+  -- Whether calls wait for money rather than get a shorter answer for lack of it.
+  full_answers_only boolean not null default false,
   max_retries integer not null check (max_retries >= 0),
   idempotency_key text,
   created_at timestamptz not null default dialectic.now(),

@@ -25,6 +25,10 @@ create table dialectic_contributions (
   target_contribution_id uuid,
   -- What it was made from, in the order in which it was read.
   source_contribution_ids uuid[] not null default '{}',
+  -- The version that was read of each of them, one for one; empty if that is unknown.
+  read_version_ids uuid[] not null default '{}',
+  -- A hash of what the model was asked; null for texts by users.
+  words_hash text check (words_hash ~ '^[0-9a-f]{64}$'),
   is_intermediate boolean not null default false,
   is_incomplete boolean not null default false,
   -- One of its sources has changed since.
@@ -63,6 +67,8 @@ create table dialectic_contributions (
   foreign key (tenant_id, raw_response_storage_path) references dialectic_files (tenant_id, path)
     deferrable initially deferred,
   unique (tenant_id, storage_path),
+  constraint each_source_has_one_version
+    check (cardinality(read_version_ids) in (0, cardinality(source_contribution_ids))),
   constraint the_first_turn_is_the_root check ((turn_index = 0) = (root_contribution_id = id) or edit_version > 1)
 );
 -- A job writes one contribution, however often it crashes and reruns.

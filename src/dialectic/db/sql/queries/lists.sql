@@ -23,7 +23,8 @@ limit $3
 -- The latest version of each contribution, in the order of creation.
 select c.id, c.session_id, c.model_name, c.stage, c.iteration_number, c.contribution_type,
   c.storage_path, c.is_incomplete, c.is_intermediate, c.is_stale, c.flags, c.edit_version,
-  c.size_bytes, c.tokens_used_input, c.tokens_used_output, c.finish_reason, c.created_at
+  c.size_bytes, c.tokens_used_input, c.tokens_used_output, c.finish_reason, c.created_at,
+  list_read_versions(c.tenant_id, c.source_contribution_ids, c.read_version_ids) as read_versions
 from dialectic_contributions c
 where c.session_id = $4 and c.is_latest_edit and c.turn_index = 0
   and ($1::timestamptz is null or (c.created_at, c.id) > ($1, $2::uuid))

@@ -122,9 +122,9 @@ delete from dialectic_projects where id = $1
 insert into dialectic_sessions
   (tenant_id, id, project_id, user_id, process_template_id, wallet_id, selected_model_ids,
    lead_model_index, current_stage_slug, until_stage_slug, max_retries, is_autopilot,
-   continue_until_complete, max_output_tokens)
+   continue_until_complete, max_output_tokens, full_answers_only)
 select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, asked.is_autopilot,
-  asked.continue_until_complete, asked.max_output_tokens
+  asked.continue_until_complete, asked.max_output_tokens, asked.full_answers_only
 from jsonb_populate_record(null::dialectic_sessions, $12) asked
 
 -- name: insert_stage_run
@@ -215,7 +215,8 @@ limit 5
 -- name: load_session
 select s.id, s.project_id, s.user_id, s.wallet_id, s.phase, s.current_stage_slug, s.until_stage_slug,
   s.iteration_count, s.selected_model_ids, s.lead_model_index, s.is_autopilot,
-  s.continue_until_complete, s.max_output_tokens, s.max_retries, s.created_at, p.project_name,
+  s.continue_until_complete, s.max_output_tokens, s.full_answers_only, s.max_retries, s.created_at,
+  p.project_name,
   p.slug as project_slug, t.id as process_template_id, t.name as process_name, t.content_hash,
   g.budget_credits, coalesce(g.spent_credits, 0) as spent_credits,
   coalesce(g.play_spent_credits, 0) as play_spent_credits,
@@ -237,8 +238,12 @@ where s.id = $1
 -- name: change_session
 update dialectic_sessions
 set continue_until_complete = coalesce($2, continue_until_complete),
-    max_output_tokens = case when not $4 then coalesce($3, max_output_tokens) end
+    max_output_tokens = case when not $4 then coalesce($3, max_output_tokens) end,
+    full_answers_only = coalesce($5, full_answers_only)
 where id = $1
+
+-- name: set_full_answers_only
+update dialectic_sessions set full_answers_only = $2 where id = $1
 
 -- name: change_models
 -- Keep the lead model if it is among the new models; otherwise the first one leads.
@@ -282,14 +287,14 @@ written as (
   insert into dialectic_contributions
     (tenant_id, id, session_id, job_id, model_id, model_name, model_index, stage, iteration_number,
      contribution_type, rank, origin, source_group, target_contribution_id, source_contribution_ids,
-     root_contribution_id, original_model_contribution_id, edit_version, is_incomplete,
-     is_intermediate, flags, content, storage_path, raw_response_storage_path, size_bytes,
+     read_version_ids, words_hash, root_contribution_id, original_model_contribution_id, edit_version,
+     is_incomplete, is_intermediate, flags, content, storage_path, raw_response_storage_path, size_bytes,
      prompt_template_name, tokens_used_input, tokens_used_output, usage_source, finish_reason,
      raw_finish_reason, provider_request_id, processing_time_ms, manifest)
   select tenant_id, id, session_id, job_id, model_id, model_name, model_index, stage, iteration_number,
     contribution_type, rank, origin, source_group, target_contribution_id, source_contribution_ids,
-    root_contribution_id, original_model_contribution_id, edit_version, is_incomplete,
-    is_intermediate, flags, content, storage_path, raw_response_storage_path, size_bytes,
+    read_version_ids, words_hash, root_contribution_id, original_model_contribution_id, edit_version,
+    is_incomplete, is_intermediate, flags, content, storage_path, raw_response_storage_path, size_bytes,
     prompt_template_name, tokens_used_input, tokens_used_output, usage_source, finish_reason,
     raw_finish_reason, provider_request_id, processing_time_ms, manifest
   from jsonb_populate_record(null::dialectic_contributions, $3)
@@ -340,7 +345,8 @@ select announce($1, $2, $3)
 -- The latest version of each contribution, in the order of the process.
 select c.id, c.model_name, c.stage, c.iteration_number, c.contribution_type, c.storage_path,
   c.is_incomplete, c.is_intermediate, c.is_stale, c.flags, c.edit_version, c.size_bytes,
-  c.tokens_used_input, c.tokens_used_output, c.finish_reason, c.created_at
+  c.tokens_used_input, c.tokens_used_output, c.finish_reason, c.created_at,
+  list_read_versions(c.tenant_id, c.source_contribution_ids, c.read_version_ids) as read_versions
 from dialectic_contributions c
 left join dialectic_stage_runs r
   on r.tenant_id = c.tenant_id and r.session_id = c.session_id
@@ -352,7 +358,8 @@ order by c.iteration_number, r.position, c.contribution_type, c.model_index, c.r
 -- Everything that a job needs of its session, in one query. Feedback is that of this iteration and
 -- the previous one; $3 are the types of resource that a user gives to a project.
 select s.id as session_id, s.project_id, s.user_id, s.wallet_id, s.process_template_id, s.is_autopilot,
-  s.continue_until_complete as continues, s.max_output_tokens, s.max_retries, s.lead_model_index,
+  s.continue_until_complete as continues, s.max_output_tokens, s.full_answers_only, s.max_retries,
+  s.lead_model_index,
   s.selected_model_ids as model_ids,
   p.slug as project_slug, p.project_name, p.initial_user_prompt as request, d.name as domain,
   coalesce(p.user_domain_overlay_values ->> 'overlay', '') as overlay,
@@ -488,7 +495,11 @@ returning c.id
 -- name: load_contribution
 select c.id, c.session_id, c.job_id, c.model_id, c.model_name, c.model_index, c.stage,
   c.iteration_number, c.contribution_type, c.source_group, c.target_contribution_id, c.rank, c.origin,
-  c.source_contribution_ids, c.is_intermediate, c.is_incomplete, c.is_stale, c.is_latest_edit,
+  c.source_contribution_ids, c.read_version_ids, c.words_hash,
+  list_read_versions(c.tenant_id, c.source_contribution_ids, c.read_version_ids) as read_versions,
+  c.read_version_ids[array_position(c.source_contribution_ids, c.target_contribution_id)]
+    as target_version_id,
+  c.is_intermediate, c.is_incomplete, c.is_stale, c.is_latest_edit,
   c.flags, c.content, c.storage_path, c.raw_response_storage_path, c.prompt_template_name,
   c.tokens_used_input, c.tokens_used_output, c.usage_source, c.finish_reason, c.edit_version,
   c.original_model_contribution_id, c.root_contribution_id, c.user_id, c.created_at, c.manifest,
@@ -527,12 +538,12 @@ with written as (
   insert into dialectic_contributions
     (tenant_id, id, session_id, user_id, model_id, model_name, model_index, stage, iteration_number,
      contribution_type, source_group, root_contribution_id, turn_index, target_contribution_id, rank,
-     origin, source_contribution_ids, is_intermediate, flags, content, storage_path, size_bytes,
-     prompt_template_name, edit_version, original_model_contribution_id)
+     origin, source_contribution_ids, read_version_ids, is_intermediate, flags, content, storage_path,
+     size_bytes, prompt_template_name, edit_version, original_model_contribution_id)
   select c.tenant_id, $2, c.session_id, $3, c.model_id, c.model_name, c.model_index, c.stage,
     c.iteration_number, c.contribution_type, c.source_group, c.root_contribution_id, 0,
-    c.target_contribution_id, c.rank, c.origin, c.source_contribution_ids, c.is_intermediate, $4, $5,
-    $6, $7, c.prompt_template_name, $8, c.id
+    c.target_contribution_id, c.rank, c.origin, c.source_contribution_ids, c.read_version_ids,
+    c.is_intermediate, $4, $5, $6, $7, c.prompt_template_name, $8, c.id
   from dialectic_contributions c
   where c.id = $1
   returning *
