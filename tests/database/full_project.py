@@ -233,7 +233,7 @@ def _add_texts(made: Project) -> None:
     of_stage = {"session_id": str(made.session_id), "iteration_number": 1, "stage_slug": "thesis"}
     made.add_resource("seed_prompt", SeedPrompt(thesis), "Write a thesis.", **of_stage)
     made.add_resource("user_feedback", UserFeedback(thesis), "Shorter, please.", **of_stage)
-    made.add_file(WorkItem(SLUG, WorkStatus.PENDING, "1-first-milestone"), b"- [ ] begin\n")
+    made.add_file(WorkItem(SLUG, WorkStatus.PENDING, "1-first-milestone.md"), b"- [ ] begin\n")
 
     plain = ContributionName("offline-architect", 1, "thesis")
     raw = made.add_file(RawResponse(thesis, plain), b'{"id": "r"}', "application/json")

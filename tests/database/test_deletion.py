@@ -18,6 +18,7 @@ from dialectic.engine import Engine
 from dialectic.errors import Conflict, NotFound, StorageUnavailable
 from dialectic.publishing import publish
 from dialectic.storage.file_store import FileStore
+from dialectic.storage.keys import Keys
 from tests.database.job_table import AdminConnection, make_session, working
 from tests.database.running_worker import RunningSession, finish
 from tests.waiting import until
@@ -150,6 +151,9 @@ class SlowStore:
 
     async def read(self, key: str) -> bytes:
         return await self.inner.read(key)
+
+    async def list(self, prefix: str) -> Keys:
+        return await self.inner.list(prefix)
 
     async def delete(self, key: str) -> None:
         await self.inner.delete(key)

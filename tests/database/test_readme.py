@@ -17,6 +17,7 @@ from dialectic.pipeline.run import run_job
 from dialectic.publishing import publish
 from dialectic.storage.archive import open_archive
 from dialectic.storage.file_store import FileStore
+from dialectic.storage.keys import Keys
 from tests.database.job_table import AdminConnection, make_session, new_account, working
 from tests.database.running_worker import RunningSession
 from tests.waiting import until
@@ -141,6 +142,9 @@ class Disturbed:
     async def read(self, key: str) -> bytes:
         self.read_keys.append(key)
         return await self.inner.read(key)
+
+    async def list(self, prefix: str) -> Keys:
+        return await self.inner.list(prefix)
 
     def locate(self, key: str) -> str:
         return self.inner.locate(key)

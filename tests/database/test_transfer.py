@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import zipfile
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -33,6 +33,7 @@ from dialectic.publishing.publish import publish_project
 from dialectic.publishing.snapshot import TRIES
 from dialectic.storage.archive import open_archive, write_archive
 from dialectic.storage.file_store import FileStore, open_store
+from dialectic.storage.keys import Keys
 from tests.database.full_project import MODELS, NAME, SLUG, Project, make_project
 from tests.problems import refusing
 
@@ -153,7 +154,7 @@ async def test_the_settings_are_keyed_by_table_and_the_readme_leads_to_the_docum
     readme = files[readme_path(SLUG)].decode()
     links = [line.partition("](")[2].partition(")")[0] for line in readme.splitlines()]
     named = {f"{SLUG}/{link}" for link in links if link}
-    assert len(named) == 6
+    assert len(named) == 7
     assert named <= files.keys()
     assert r"# Bäckerei & Co. \[draft\] \<today\>" in readme
 
@@ -196,6 +197,12 @@ class Restless:
                 len(text),
             )
         return await self.store.read(key)
+
+    async def list(self, prefix: str) -> Keys:
+        return await self.store.list(prefix)
+
+    def stream(self, key: str) -> AsyncIterator[bytes]:
+        return self.store.stream(key)
 
     def locate(self, key: str) -> str:
         return self.store.locate(key)

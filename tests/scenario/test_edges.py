@@ -300,14 +300,15 @@ def test_a_file_that_is_just_short_enough_is_read_with_its_mark(home: Home, tmp_
 def test_a_copy_replaces_a_document_as_a_whole(home: Home, tmp_path: Path) -> None:
     result = home.tell(*RUN, "--out", str(tmp_path / "out"), PROMPT)
     assert result.code == 0, result.stderr
-    (document,) = map(Path, result.stdout.splitlines())
-    text, before = document.read_text(), document.stat().st_ino
-    document.write_text("half of i")
-    again = home.tell("resume", result.session, "--out", str(tmp_path / "out"))
+    (readme,) = (tmp_path / "out").glob("*/project_readme.md")
+    text, before = readme.read_text(), readme.stat().st_ino
+    document = home.tell("list", result.session).stdout.split()[0]
+    again = home.tell("edit", document, "--file", "-", stdin="# Mine\n\nAll of it is mine.\n")
     assert again.code == 0, again.stderr
-    assert document.read_text() == text
-    assert document.stat().st_ino != before
-    assert not [path for path in (tmp_path / "out").rglob(".*") if path.is_file()]
+    assert Path(again.stdout.strip()).is_relative_to(tmp_path / "out")
+    assert readme.read_text() != text
+    assert readme.stat().st_ino != before
+    assert not list((tmp_path / "out").rglob(".draft-*"))
 
 
 def test_storage_that_takes_nothing_is_named_before_anything_is_called(

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from dialectic.cli.copies import MANIFEST_NAME
 from dialectic.engine import POINTS
 from dialectic.postgres import embedded
 from tests.command_pool import CommandResult, command_pool
@@ -109,10 +110,11 @@ def home(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def read_tree(folder: Path) -> dict[str, bytes]:
+    """All files below a folder, without what a copy keeps for itself."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.is_file()
+        if path.is_file() and path.name != MANIFEST_NAME
     }
 
 

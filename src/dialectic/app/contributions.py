@@ -20,7 +20,7 @@ from dialectic.contract.contributions import (
     EditedContribution,
     TurnSummary,
 )
-from dialectic.core.documents.artifacts import carry_notice, extract_documents
+from dialectic.core.documents.artifacts import extract_documents
 from dialectic.core.documents.excerpt import build_excerpt
 from dialectic.core.documents.file_paths import (
     ContributionFile,
@@ -38,10 +38,11 @@ from dialectic.db.queries import list_plain
 from dialectic.db.tables import jobs, lists, records
 from dialectic.db.tables.contributions import supersede
 from dialectic.db.tables.files import MARKDOWN, File, insert_files
+from dialectic.db.tables.plan_files import put_plan
 from dialectic.db.tables.records import SQL, NewResource, Noun, get_id
 from dialectic.errors import Conflict, NotFound, Remedy, RemedyAction, UsageError
 from dialectic.pipeline.load import load_session_context
-from dialectic.pipeline.write import build_stage_document
+from dialectic.pipeline.write import build_plan, build_stage_document, carry_notices
 
 _REMEDY = Remedy(RemedyAction.LIST_CONTRIBUTIONS)
 CONTRIBUTION = Noun("contribution", SQL["find_contribution_ids"], _REMEDY)
@@ -118,7 +119,7 @@ async def edit(tx: Transaction, contribution_id: UUID, text: str) -> EditedContr
             f"The text is identical to version {newest['edit_version']}.", reason="unchanged"
         )
     version = 1 + await connection.fetchval(SQL["find_last_version"], first.id, first.session_id)
-    edited, resources = await _build_edit(tx, first, new_id, version, body)
+    edited = await _build_edit(tx, first, new_id, version, body)
     stale = await supersede(connection, first.id)
     await insert_files(connection, account.tenant_id, project_id, [edited.file])
     await connection.execute(
@@ -134,7 +135,8 @@ async def edit(tx: Transaction, contribution_id: UUID, text: str) -> EditedContr
         build_excerpt(body),
     )
     owner = records.Owner(account.user_id, project_id)
-    await records.put_resources(connection, account.tenant_id, owner, resources)
+    await records.put_resources(connection, account.tenant_id, owner, edited.documents)
+    await put_plan(connection, account.tenant_id, owner, edited.plan)
     return EditedContribution(id=new_id, version=version, path=edited.file.path, stale=stale)
 
 
@@ -155,12 +157,14 @@ def _read_body(text: str) -> str:
 class _Version:
     file: File
     flags: tuple[str, ...]
+    documents: list[NewResource]
+    plan: list[NewResource]
 
 
 async def _build_edit(
     tx: Transaction, first: ContributionRecord, new_id: UUID, version: int, body: str
-) -> tuple[_Version, list[NewResource]]:
-    """Build the file of a new version and the documents extracted from it."""
+) -> _Version:
+    """Build the file of a new version, and the documents and the plan extracted from it."""
     place = parse_path(first.storage_path)
     assert isinstance(place, ContributionFile | Intermediate), "the path is that of a contribution"
     name = replace(place.contribution, version=version)
@@ -187,7 +191,7 @@ async def _build_edit(
     }
     path = build_path(replace(place, contribution=name))
     file = File(path, render_document(fields, body).encode(), MARKDOWN)
-    resources = [
+    documents = [
         build_stage_document(
             wanted,
             cut.found[wanted.key],
@@ -200,8 +204,15 @@ async def _build_edit(
         for wanted in expected
         if wanted.key in cut.found
     ]
-    resources = [replace(one, text=carry_notice(body, one.text)) for one in resources]
-    return _Version(file, flags), resources
+    plan = build_plan(
+        expected if first.model_index == context.lead_model_index else (),
+        cut.found,
+        folder=place.folder,
+        is_first_session=context.is_first,
+        session_id=first.session_id,
+        contribution_id=new_id,
+    )
+    return _Version(file, flags, carry_notices(body, documents), carry_notices(body, plan))
 
 
 async def regenerate(tx: Transaction, contribution_id: UUID) -> UUID:

@@ -12,7 +12,13 @@ from typing import TypeAlias
 from uuid import UUID
 
 from dialectic.app.transaction import Transaction
-from dialectic.contract.projects import Project, ProjectChange, ProjectRequest, ResourceRequest
+from dialectic.contract.projects import (
+    Project,
+    ProjectChange,
+    ProjectFile,
+    ProjectRequest,
+    ResourceRequest,
+)
 from dialectic.contract.sessions import RunRequest, SessionOptions, SessionRequest
 from dialectic.core.documents.file_paths import GeneralResource, InitialPrompt, build_path
 from dialectic.core.models.model import ModelCard, parse_model_list
@@ -264,14 +270,16 @@ async def delete(tx: Transaction, project_id: UUID) -> None:
             f"Project {project_id} has running work. Cancel its sessions first.",
             reason="work_under_way",
         )
-    paths = await discard_files_in(connection, project_id, project.slug)
+    paths = await discard_files_in(
+        tx.engine, tx.account.tenant_id, connection, project_id, project.slug
+    )
     tx.after_commit[project_id] = functools.partial(
         delete_files, tx.engine, tx.account.tenant_id, paths
     )
     await connection.execute(SQL["delete_project"], project_id)
 
 
-async def list_files(tx: Transaction, project_id: UUID, slug: str) -> list[str]:
-    """List the paths of a project's files."""
+async def list_files(tx: Transaction, project_id: UUID, slug: str) -> list[ProjectFile]:
+    """List the files that we wrote for a project."""
     rows = await tx.connection.fetch(SQL["list_files_of_project"], project_id, f"{slug}/")
-    return [row["path"] for row in rows]
+    return [ProjectFile(path=row["path"], sha256=row["sha256"]) for row in rows]

@@ -40,6 +40,7 @@ from dialectic.db.tables.files import File, insert_files
 from dialectic.db.tables.records import Account
 from dialectic.engine import Engine
 from dialectic.errors import InvalidBundle, InvalidProcess, NotFound
+from dialectic.publishing.plan_files import read_work_files
 from dialectic.publishing.publish import publish_project
 from dialectic.publishing.snapshot import add_texts, read_file, retry_if_changed, take_snapshot
 from dialectic.storage.archive import Archive, open_archive, write_archive
@@ -89,8 +90,16 @@ async def _export_once(
             data = await read_file(engine, tenant_id, file)
             await asyncio.to_thread(writer.add, file.path, data)
             placed |= snapshot.place_texts(file, data)
+        work = []
+        # As they are now: they belong to the person who works on them.
+        async for file, kept in read_work_files(engine, tenant_id, slug):
+            await asyncio.to_thread(writer.add, file.path, kept.data)
+            placed |= snapshot.place_texts(file, kept.data)
+            work.append(file)
+        whole = snapshot.with_work_files(work)
+        rows = whole.rows
         if not finished:
-            rows = await add_texts(engine, tenant_id, snapshot, placed)
+            rows = await add_texts(engine, tenant_id, whole, placed)
             settings = rows.as_bytes()
             check_values(settings, settings_path(slug), VALUES_MAX)
             await asyncio.to_thread(writer.add, settings_path(slug), settings)

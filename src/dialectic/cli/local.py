@@ -21,6 +21,7 @@ from dialectic.app import (
     jobs,
     lookup,
     notifications,
+    plan_files,
     projects,
     quotes,
     sessions,
@@ -44,7 +45,14 @@ from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary
 from dialectic.contract.contributions import ChunkRecord, ContributionRecord, EditedContribution
 from dialectic.contract.events import FROM_THE_START, Event, format_id
 from dialectic.contract.notifications import NotificationPage, ReadResult
-from dialectic.contract.projects import ExportedProject, ImportedProject, Kind, SearchResults
+from dialectic.contract.projects import (
+    ExportedProject,
+    ImportedProject,
+    Kind,
+    PlanFile,
+    ProjectFile,
+    SearchResults,
+)
 from dialectic.contract.sessions import (
     RunQuote,
     RunRequest,
@@ -52,6 +60,7 @@ from dialectic.contract.sessions import (
     SessionDetail,
     SessionSummary,
 )
+from dialectic.core.documents.file_paths import WorkStatus
 from dialectic.core.money.price import Rates
 from dialectic.db.pool import Connection
 from dialectic.db.tables import chats, lists
@@ -143,8 +152,11 @@ class LocalBackend:
     async def get_chunk(self, text: str) -> ChunkRecord:
         return await self.tenant.run(contributions.load_chunk, text)
 
-    async def list_files(self, project_id: UUID, slug: str) -> list[str]:
-        return await self.tenant.run(projects.list_files, project_id, slug)
+    async def list_files(self, project_id: UUID, slug: str) -> list[ProjectFile]:
+        return await plan_files.list_files(self.tenant, project_id, slug)
+
+    async def list_plan(self, project_id: UUID) -> list[PlanFile]:
+        return await plan_files.list_plan(self.tenant, project_id)
 
     async def read_file(self, project_id: UUID, path: str) -> bytes:
         del project_id
@@ -219,6 +231,14 @@ class LocalBackend:
 
     async def regenerate(self, contribution_id: UUID) -> UUID:
         return await self.tenant.run(contributions.regenerate, contribution_id)
+
+    async def replace_plan_file(self, project_id: UUID, path: str, content: str) -> PlanFile:
+        return await self.tenant.run(
+            plan_files.replace_content, project_id, path, content, lambda _: True
+        )
+
+    async def move_plan_file(self, project_id: UUID, path: str, status: WorkStatus) -> PlanFile:
+        return await self.tenant.run(plan_files.move, project_id, path, status, lambda _: True)
 
     # -- following
 

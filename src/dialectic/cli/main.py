@@ -50,6 +50,7 @@ COMMANDS = {
     "show": ("documents", "Show a contribution, or a session."),
     "diff": ("documents", "Compare two contributions."),
     "search": ("documents", "Search the documents of a project."),
+    "plan": ("plan", "The files of the agreed plan: list, show, edit, move."),
     "export": ("documents", "Export a project to a zip file."),
     "import": ("documents", "Import a project from a zip file."),
     "chat": ("chat", "Chat with one model."),
@@ -121,6 +122,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "list": ("dialectic list", "dialectic list 41ac --all"),
     "diff": ("dialectic diff 7f94 a3c0",),
     "search": ('dialectic search "Village hall" "Who keeps the keys?" --limit 3',),
+    "plan list": ('dialectic plan list "Village hall"',),
+    "plan show": ('dialectic plan show "Village hall" 01',),
+    "plan edit": ('dialectic plan edit "Village hall" 01 --file ticked.md',),
+    "plan move": ('dialectic plan move "Village hall" 01 current',),
     "chat": (
         'dialectic chat "Name a bakery." --model offline/skeptic',
         "dialectic chat --list",

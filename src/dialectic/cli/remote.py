@@ -35,7 +35,14 @@ from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary
 from dialectic.contract.contributions import ChunkRecord, ContributionRecord, EditedContribution
 from dialectic.contract.events import FROM_THE_START, Event, StateReset, format_id
 from dialectic.contract.notifications import NotificationPage, ReadResult
-from dialectic.contract.projects import ExportedProject, ImportedProject, Kind, SearchResults
+from dialectic.contract.projects import (
+    ExportedProject,
+    ImportedProject,
+    Kind,
+    PlanFile,
+    ProjectFile,
+    SearchResults,
+)
 from dialectic.contract.sessions import (
     QuoteRequest,
     RunQuote,
@@ -45,6 +52,7 @@ from dialectic.contract.sessions import (
     SessionRequest,
     SessionSummary,
 )
+from dialectic.core.documents.file_paths import WorkStatus
 from dialectic.core.job import ENDED, JobStatus
 from dialectic.core.money.price import Rates
 from dialectic.core.session_state import Phase
@@ -205,9 +213,15 @@ class RemoteBackend:
         chunk_id = await self.get_id(Kind.CHUNK, text)
         return (await self._client.get_chunk(chunk_id)).record
 
-    async def list_files(self, project_id: UUID, slug: str) -> list[str]:
+    async def list_files(self, project_id: UUID, slug: str) -> list[ProjectFile]:
         del slug
-        return [check_path(line.path) async for line in self._client.list_files(project_id)]
+        files = [file async for file in self._client.list_files(project_id)]
+        for file in files:
+            check_path(file.path)
+        return files
+
+    async def list_plan(self, project_id: UUID) -> list[PlanFile]:
+        return [file async for file in self._client.list_plan(project_id)]
 
     async def read_file(self, project_id: UUID, path: str) -> bytes:
         return await self._client.read_file(project_id, path)
@@ -302,6 +316,12 @@ class RemoteBackend:
 
     async def regenerate(self, contribution_id: UUID) -> UUID:
         return (await self._client.regenerate(contribution_id)).job_ids[0]
+
+    async def replace_plan_file(self, project_id: UUID, path: str, content: str) -> PlanFile:
+        return await self._client.replace_plan_file(project_id, path, content)
+
+    async def move_plan_file(self, project_id: UUID, path: str, status: WorkStatus) -> PlanFile:
+        return await self._client.move_plan_file(project_id, path, status.value)
 
     # -- following
 

@@ -14,6 +14,9 @@ from dialectic.contract.projects import (
     Document,
     FoundId,
     ImportedProject,
+    PlanFile,
+    PlanFileContent,
+    PlanFileMove,
     Project,
     ProjectChange,
     ProjectFile,
@@ -99,6 +102,34 @@ def list_files(project_id: UUID) -> Call[Page[ProjectFile]]:
 def read_file(project_id: UUID, path: str) -> Call[bytes]:
     """Download one file of a project."""
     return get_bytes(f"/projects/{project_id}/file", path=path)
+
+
+def list_plan(project_id: UUID) -> Call[Page[PlanFile]]:
+    """List the files in `Pending/`, `Current/` and `Complete/`."""
+    return get(f"/projects/{project_id}/plan", Page[PlanFile])
+
+
+def replace_plan_file(
+    project_id: UUID, path: str, content: str, *, etag: str | None = None, key: str | None = None
+) -> Call[PlanFile]:
+    """Replace a file of the plan, or add one; with an ETag, only if it is unchanged."""
+    body = fill(PlanFileContent, content=content)
+    call = act(f"/projects/{project_id}/plan/file", PlanFile, body, key=key, method="PUT")
+    return _on_file(call, path, etag)
+
+
+def move_plan_file(
+    project_id: UUID, path: str, status: str, *, etag: str | None = None, key: str | None = None
+) -> Call[PlanFile]:
+    """Move a file of the plan to `Pending`, `Current` or `Complete`."""
+    body = fill(PlanFileMove, status=status)
+    call = act(f"/projects/{project_id}/plan/move", PlanFile, body, key=key)
+    return _on_file(call, path, etag)
+
+
+def _on_file(call: Call[PlanFile], path: str, etag: str | None) -> Call[PlanFile]:
+    headers = {} if etag is None else {"If-Match": etag}
+    return replace(call, query={"path": path}, headers=headers)
 
 
 def search_project(project_id: UUID, query: str, *, limit: int = 10) -> Call[SearchResults]:

@@ -242,6 +242,17 @@ class JobPaused(JobErrorEvent):
     type = "contribution_generation_paused"
 
 
+class PlanFileKept(SessionEvent):
+    """The plan changed, but a person had worked on a file of it: its new version is next to it."""
+
+    type = "plan_file_kept"
+
+    project_id: UUID
+    kept_path: str = Field(description="The person's file, or where it was. It is left alone.")
+    new_path: str = Field(description="The file's new version.")
+    reason: Literal["changed", "moved"] = Field(description="`moved` also if it was deleted.")
+
+
 class SessionPaused(SessionEvent):
     """A user paused the session."""
 
@@ -264,6 +275,7 @@ EVENT_TYPES: tuple[type[SessionEvent], ...] = (
     JobRetrying,
     JobFailed,
     JobPaused,
+    PlanFileKept,
     SessionPaused,
     SessionCancelled,
 )

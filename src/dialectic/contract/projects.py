@@ -20,7 +20,7 @@ from dialectic.contract.base import (
     RequestBody,
     ResponseBody,
 )
-from dialectic.core.documents.file_paths import ResourceKind
+from dialectic.core.documents.file_paths import ResourceKind, WorkStatus
 from dialectic.core.run_request import OVERLAY_CHARS_MAX
 
 RESOURCES_MAX = 50
@@ -136,6 +136,45 @@ class ProjectFile(ResponseBody):
     """A file of a project."""
 
     path: str = Field(description="The path in storage and in an export.")
+    sha256: str | None = Field(
+        default=None,
+        description="The hash of its bytes; null for a file that a person has changed or added.",
+    )
+
+
+class PlanFileState(enum.StrEnum):
+    """Whose text a file in a work folder holds."""
+
+    AS_WRITTEN = "as_written"  # the agreed plan, as it was written
+    CHANGED = "changed"  # the agreed plan, and a person has changed it
+    SUPERSEDED = "superseded"  # an earlier plan, kept because a person has worked on it
+    OWN = "own"  # a person's own file
+
+
+class PlanFile(ResponseBody):
+    """A file in `Pending/`, `Current/` or `Complete/`. It belongs to the person who works on it."""
+
+    path: str = Field(description="The path in storage and in an export.")
+    status: WorkStatus = Field(description="The folder it is in.")
+    name: str = Field(description="Its name in that folder.", examples=["01-rooms.md"])
+    state: PlanFileState
+    replaces: str | None = Field(
+        description="The file whose new version it is: a person had changed, moved or deleted that."
+    )
+    size_bytes: int
+    etag: str = Field(description="For `If-Match`; changes with its content.")
+
+
+class PlanFileContent(RequestBody):
+    """The new content of a file in a work folder."""
+
+    content: str = Field(examples=["# Rooms\n\n- [x] 1. Ask who has keys.\n"])
+
+
+class PlanFileMove(RequestBody):
+    """The folder that a file of the plan moves to."""
+
+    status: WorkStatus = Field(examples=["Current"])
 
 
 class ExportedProject(ResponseBody):

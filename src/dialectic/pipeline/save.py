@@ -21,7 +21,7 @@ from dialectic.core.job import ENDED, Job, JobStatus, MergePayload
 from dialectic.core.models.model import ModelCard
 from dialectic.core.process.definition import Stage
 from dialectic.db.pool import Connection
-from dialectic.db.tables import contributions, files, jobs, records
+from dialectic.db.tables import contributions, files, jobs, plan_files, records
 from dialectic.engine import Engine
 from dialectic.pipeline.assemble import build_seed_prompt
 from dialectic.pipeline.call import Answer
@@ -77,7 +77,8 @@ async def save_turn(
     await _commit(engine, job, store)
     if isinstance(outcome, Continue):
         return  # the job may already be claimed again: do not delay its next turn
-    files = [*written.files, *(resource.as_file() for resource in written.resources)]
+    resources = (*written.resources, *written.plan)
+    files = [*written.files, *(resource.as_file() for resource in resources)]
     await publish_files(engine, job.tenant_id, files)
     if earlier := [path for chunk in material.chunks for path in (chunk.path, chunk.raw_path)]:
         await publish_waiting(engine, job.tenant_id, earlier)
@@ -105,6 +106,7 @@ async def _end_document(
     if written.chunk is not None:
         await contributions.insert_chunk(connection, job, written.chunk)
     await records.put_resources(connection, job.tenant_id, owner, written.resources)
+    await plan_files.put_plan(connection, job.tenant_id, owner, written.plan)
     results = {
         "contribution_id": str(contribution.id),
         "path": contribution.storage_path,

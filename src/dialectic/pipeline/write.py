@@ -6,7 +6,7 @@ same bytes. `save` commits it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 from uuid import UUID
@@ -30,6 +30,12 @@ from dialectic.core.documents.file_paths import (
     build_path,
 )
 from dialectic.core.documents.front_matter import render_document
+from dialectic.core.documents.plan_files import (
+    FOLDER_README,
+    FOLDER_READMES,
+    PLAN_ITEM,
+    README_NAME,
+)
 from dialectic.core.documents.prompts import Manifest
 from dialectic.core.documents.stitching import Chunk, sum_usage
 from dialectic.core.job import Job, derive_chunk_id, derive_contribution_id
@@ -55,6 +61,8 @@ class Written:
     contribution: NewContribution | None
     files: tuple[File, ...]
     resources: tuple[NewResource, ...] = ()
+    # The files of the agreed plan, if the document holds it.
+    plan: tuple[NewResource, ...] = ()
 
     @property
     def stored_id(self) -> UUID:
@@ -95,11 +103,22 @@ def write(
     flags = tuple(dict.fromkeys(noted))
     document = build_document(job, material, said, outcome, flags)
     contribution = build_contribution(job, material, document, said, outcome, flags)
-    resources = tuple(
-        replace(made, text=carry_notice(outcome.text, made.text))
-        for made in build_resources(job, material, contribution.id, cut.found)
+    documents = build_resources(job, material, contribution.id, cut.found)
+    plan = build_plan(
+        material.expected if material.is_lead else (),
+        cut.found,
+        folder=material.folder,
+        is_first_session=material.is_first_session,
+        session_id=job.session_id,
+        contribution_id=contribution.id,
     )
-    return Written(chunk, contribution, (document, *files), resources)
+    return Written(
+        chunk,
+        contribution,
+        (document, *files),
+        tuple(carry_notices(outcome.text, documents)),
+        tuple(carry_notices(outcome.text, plan)),
+    )
 
 
 def build_said(
@@ -253,30 +272,20 @@ def list_shortened(said: list[Chunk]) -> list[str]:
 
 
 def build_resources(
-    job: Job, material: Material, contribution_id: UUID, found: dict[str, str]
+    job: Job, material: Material, contribution_id: UUID, found: Mapping[str, str]
 ) -> Iterator[NewResource]:
-    """Build the documents extracted from an answer, and the lead model's files in Pending/."""
-    filed = 0
+    """Build the documents extracted from an answer."""
     for expected in material.expected:
-        if expected.key not in found:
-            continue
-        yield build_stage_document(
-            expected,
-            found[expected.key],
-            folder=material.folder,
-            name=material.name,
-            session_id=job.session_id,
-            contribution_id=contribution_id,
-            model_name=material.payload.model_name,
-        )
-        if expected.fills_pending and material.is_lead and material.payload.edition == 1:
-            items = list(
-                build_work_items(
-                    expected, found[expected.key], material, contribution_id, after=filed
-                )
+        if expected.key in found:
+            yield build_stage_document(
+                expected,
+                found[expected.key],
+                folder=material.folder,
+                name=material.name,
+                session_id=job.session_id,
+                contribution_id=contribution_id,
+                model_name=material.payload.model_name,
             )
-            filed += len(items)
-            yield from items
 
 
 def build_stage_document(
@@ -312,33 +321,59 @@ def build_stage_document(
     )
 
 
-def build_work_items(
-    expected: ExpectedDocument,
-    body: str,
-    material: Material,
-    contribution_id: UUID,
+def build_plan(
+    expected: Sequence[ExpectedDocument],
+    found: Mapping[str, str],
     *,
-    after: int,
+    folder: StageFolder,
+    is_first_session: bool,
+    session_id: UUID,
+    contribution_id: UUID,
 ) -> Iterator[NewResource]:
-    """Build the files of the agreed plan: one for each section below the document's heading.
+    """Build the files of the agreed plan: one for each section of the documents that fill it.
 
     File names are unique in the project: numbers continue across all documents of an answer, and a
-    prefix names the session and the iteration.
+    prefix names the session and the iteration. Folders that the plan does not fill get a readme.
     """
-    folder = material.folder
-    level = _count_marks(expected) + 1
-    sections = list_sections(body, level) or [(expected.title, body)]
-    prefix = "" if material.is_first_session else f"session-{folder.session}-"
+    prefix = "" if is_first_session else f"session-{folder.session}-"
     prefix += f"iteration-{folder.iteration}-" if folder.iteration > 1 else ""
-    for number, (title, text) in enumerate(sections, start=after + 1):
+    filling = [one for one in expected if one.fills_pending and one.key in found]
+    sections = [
+        (document, title, text)
+        for document in filling
+        for title, text in _list_plan_sections(document, found[document.key])
+    ]
+    for number, (document, title, text) in enumerate(sections, start=1):
         slug = slugify_name(f"{prefix}{number:02d} {title}", fallback=f"{prefix}{number:02d}")
         yield NewResource(
-            resource_type="work_item",
-            path=build_path(WorkItem(folder.project, WorkStatus.PENDING, slug)),
-            text=f"# {title}\n\n{raise_headings(text, level - 1)}\n",
+            resource_type=PLAN_ITEM,
+            path=build_path(WorkItem(folder.project, WorkStatus.PENDING, f"{slug}.md")),
+            text=f"# {title}\n\n{text}\n",
+            session_id=session_id,
+            iteration_number=folder.iteration,
+            stage_slug=folder.stage,
             source_contribution_id=contribution_id,
-            document_key=expected.key,
+            document_key=document.key,
         )
+    for status, text in FOLDER_READMES.items() if sections else ():
+        path = build_path(WorkItem(folder.project, status, README_NAME))
+        yield NewResource(resource_type=FOLDER_README, path=path, text=text)
+
+
+def carry_notices(answer: str, made: Iterable[NewResource]) -> list[NewResource]:
+    """Put the notice that an answer begins with into every document made of it."""
+    return [
+        one
+        if one.resource_type == FOLDER_README
+        else replace(one, text=carry_notice(answer, one.text))
+        for one in made
+    ]
+
+
+def _list_plan_sections(document: ExpectedDocument, body: str) -> list[tuple[str, str]]:
+    level = _count_marks(document) + 1
+    sections = list_sections(body, level) or [(document.title, body)]
+    return [(title, raise_headings(text, level - 1)) for title, text in sections]
 
 
 def _count_marks(expected: ExpectedDocument) -> int:

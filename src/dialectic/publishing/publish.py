@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from uuid import UUID
 
+from dialectic.core.documents.plan_files import is_work_path
 from dialectic.core.documents.readme import build_readme
 from dialectic.core.transfer.bundle_format import (
     is_description,
@@ -38,6 +39,12 @@ from dialectic.db.tables.files import (
 )
 from dialectic.engine import Engine
 from dialectic.errors import DialecticError, NotFound, Remedy, RemedyAction, StorageUnavailable
+from dialectic.publishing.plan_files import (
+    list_work_paths,
+    read_work_files,
+    settle_files,
+    settle_project,
+)
 from dialectic.publishing.snapshot import add_texts, read_file, retry_if_changed, take_snapshot
 
 logger = logging.getLogger(__name__)
@@ -62,6 +69,21 @@ async def publish_files(
     write_timeout_s: float = WRITE_TIMEOUT_S,
 ) -> bool:
     """Write files to storage and delete their bytes in the database; return whether that worked.
+
+    With a file of a plan, all files of that plan are settled that wait.
+    """
+    ours = [file for file in files if not is_work_path(file.path)]
+    plans = {file.path.partition("/")[0] for file in files if is_work_path(file.path)}
+    is_done = not ours or await _publish_ours(engine, tenant_id, ours, write_timeout_s)
+    for slug in sorted(plans):
+        is_done &= await settle_project(engine, tenant_id, slug, timeout_s=write_timeout_s)
+    return is_done
+
+
+async def _publish_ours(
+    engine: Engine, tenant_id: UUID, files: Sequence[File], write_timeout_s: float
+) -> bool:
+    """Write files outside of the work folders.
 
     Full or unreachable storage loses nothing: the bytes stay in their rows, and a worker retries.
     Each file is read again right before it is written: its project may have been deleted by then,
@@ -122,14 +144,14 @@ async def publish_waiting(
     write_timeout_s: float = WRITE_TIMEOUT_S,
 ) -> bool:
     """Write files whose bytes are still in the database, in batches."""
-    for first in range(0, len(paths), AT_ONCE):
-        read = functools.partial(_read_waiting, paths=paths[first : first + AT_ONCE])
+    ours = [path for path in paths if not is_work_path(path)]
+    for first in range(0, len(ours), AT_ONCE):
+        read = functools.partial(_read_waiting, paths=ours[first : first + AT_ONCE])
         files = await engine.db.transact(tenant_id, read)
-        if files and not await publish_files(
-            engine, tenant_id, files, write_timeout_s=write_timeout_s
-        ):
+        if files and not await _publish_ours(engine, tenant_id, files, write_timeout_s):
             return False
-    return True
+    plan = [path for path in paths if is_work_path(path)]
+    return await settle_files(engine, tenant_id, plan, timeout_s=write_timeout_s)
 
 
 async def _read_waiting(connection: Connection, paths: Sequence[str]) -> list[File]:
@@ -245,13 +267,17 @@ async def _build_descriptions(engine: Engine, tenant_id: UUID, project_id: UUID)
     """Build both files; read only those files whose rows hold a different text."""
     snapshot = await take_snapshot(engine, tenant_id, project_id)
     placed: dict[UUID, ContentIn] = {}
+    work = []
+    async for row, kept in read_work_files(engine, tenant_id, snapshot.rows.project.slug):
+        work.append(row)
+        placed |= snapshot.place_texts(row, kept.data)
     for file in snapshot.rows.dialectic_files:
         if snapshot.is_text(file):
             placed |= dict.fromkeys(snapshot.hashes.get(file.path, ()), "file")
         else:
             data = await read_file(engine, tenant_id, file)
             placed |= snapshot.place_texts(file, data)
-    rows = await add_texts(engine, tenant_id, snapshot, placed)
+    rows = await add_texts(engine, tenant_id, snapshot.with_work_files(work), placed)
     slug = rows.project.slug
     readme = await asyncio.to_thread(build_readme, rows)
     return [
@@ -263,15 +289,18 @@ async def _build_descriptions(engine: Engine, tenant_id: UUID, project_id: UUID)
 # -- deleted projects ------------------------------------------------------------------------------
 
 
-async def discard_files_in(connection: Connection, project_id: UUID, slug: str) -> list[str]:
+async def discard_files_in(
+    engine: Engine, tenant_id: UUID, connection: Connection, project_id: UUID, slug: str
+) -> list[str]:
     """Record the files of a project in the transaction that deletes it; return their paths.
 
-    The caller may delete them after its commit; any worker deletes the rest a little later.
+    Those that people put into its work folders are among them. The caller may delete them after
+    its commit; any worker deletes the rest a little later.
     """
     return await discard_files(
         connection,
         project_id,
-        list_archives(slug),
+        [*list_archives(slug), *await list_work_paths(engine, tenant_id, slug)],
         due_after=LEFT_BEHIND_AFTER,
         # A worker that writes a file holds it exclusively for this long.
         settled_after=AGAIN_AFTER,

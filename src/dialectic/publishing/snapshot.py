@@ -11,11 +11,12 @@ import contextlib
 import functools
 import hashlib
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from uuid import UUID
 
+from dialectic.core.documents.plan_files import is_work_path
 from dialectic.core.transfer.bundle_format import is_made_for_export
 from dialectic.core.transfer.row_conversion import build_rows, decide_content_in
 from dialectic.core.transfer.rows import TEXT_TABLES, ContentIn, FileRow, ProjectRows
@@ -33,6 +34,25 @@ class Snapshot:
 
     rows: ProjectRows
     hashes: Mapping[str, Mapping[UUID, str]]
+
+    def with_work_files(self, files: Sequence[FileRow]) -> Snapshot:
+        """Add the files of the work folders, which storage knows better than their rows.
+
+        What we wrote there travels only with the file that is in its place now.
+        """
+        rows = self.rows
+        paths = {file.path for file in files}
+        added = {
+            "dialectic_files": tuple(
+                sorted((*rows.dialectic_files, *files), key=lambda file: file.path)
+            ),
+            "dialectic_project_resources": tuple(
+                row
+                for row in rows.dialectic_project_resources
+                if row.storage_path in paths or not is_work_path(row.storage_path)
+            ),
+        }
+        return replace(self, rows=rows.model_copy(update=added))
 
     def is_text(self, file: FileRow) -> bool:
         """Return whether a file is the text of all its rows, so that its bytes need not be read."""
@@ -53,7 +73,10 @@ async def retry_if_changed(work: Callable[[], Awaitable[T]]) -> T:
 
 
 async def take_snapshot(engine: Engine, tenant_id: UUID, project_id: UUID) -> Snapshot:
-    """Read all rows of a project, except those of files that an export creates itself."""
+    """Read all rows of a project, except those of files that an export creates itself.
+
+    Files in work folders are not among them: what they hold now is read from storage.
+    """
     look = functools.partial(transfer.read_project, project_id=project_id)
     tables = await engine.db.transact(tenant_id, look)
     for table, column in (
@@ -61,6 +84,9 @@ async def take_snapshot(engine: Engine, tenant_id: UUID, project_id: UUID) -> Sn
         ("dialectic_project_resources", "storage_path"),
     ):
         tables[table] = [row for row in tables[table] if not is_made_for_export(row[column])]
+    tables["dialectic_files"] = [
+        row for row in tables["dialectic_files"] if not is_work_path(row["path"])
+    ]
     hashes: dict[str, dict[UUID, str]] = defaultdict(dict)
     for table in TEXT_TABLES:
         for row in tables[table]:

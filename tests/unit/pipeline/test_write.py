@@ -181,8 +181,8 @@ def test_the_agreed_plans_of_all_runs_of_a_project_are_in_one_folder(
         folder=replace(MATERIAL.folder, iteration=iteration),
     )
     text = "## Plan\n\n### Begin\n\nNow."
-    resources = write(JOB, material, answer(text), Finish(text, is_incomplete=False)).resources
-    (item,) = [each for each in resources if each.resource_type == "work_item"]
+    plan_files = write(JOB, material, answer(text), Finish(text, is_incomplete=False)).plan
+    (item,) = [each for each in plan_files if each.resource_type == "work_item"]
     assert item.path == f"{MATERIAL.folder.project}/Pending/{prefix}01-begin.md"
 
 
@@ -193,10 +193,19 @@ def test_sections_of_one_name_in_two_documents_of_the_plan_are_two_files() -> No
     ]
     material = replace(MATERIAL, expected=tuple(plans), is_lead=True)
     text = "## first\n\n### Begin\n\nNow.\n\n## second\n\n### Begin\n\nLater.\n\n### End\n\nEver."
-    resources = write(JOB, material, answer(text), Finish(text, is_incomplete=False)).resources
-    items = [each for each in resources if each.resource_type == "work_item"]
+    plan_files = write(JOB, material, answer(text), Finish(text, is_incomplete=False)).plan
+    items = [each for each in plan_files if each.resource_type == "work_item"]
     names = [item.path.rsplit("/", 1)[-1] for item in items]
     assert names == ["01-begin.md", "02-begin.md", "03-end.md"]
+
+
+def test_the_folders_that_a_plan_does_not_fill_exist_by_a_readme() -> None:
+    plan = ExpectedDocument(key="plan", title="Plan", heading="## Plan", fills_pending=True)
+    material = replace(MATERIAL, expected=(plan,), is_lead=True)
+    text = "## Plan\n\n### Begin\n\nNow."
+    written = write(JOB, material, answer(text), Finish(text, is_incomplete=False)).plan
+    places = [item.path.partition("/")[2] for item in written]
+    assert places == ["Pending/01-begin.md", "Current/README.md", "Complete/README.md"]
 
 
 # -- what the first turn was asked ----------------------------------------------------------------

@@ -10,13 +10,13 @@ from uuid import UUID
 
 from fastapi import APIRouter, Path, Query, Response
 
-from dialectic.api.dependencies import Reading
+from dialectic.api.dependencies import Reading, build_etag
 from dialectic.api.openapi import BYTES, describe_file
 from dialectic.api.pagination import list_whole
 from dialectic.api.routes.contributions import ContributionId
 from dialectic.api.routes.projects import ProjectId
 from dialectic.api.routes.sessions import SessionId
-from dialectic.app import contributions, lookup, projects, quotes
+from dialectic.app import contributions, lookup, plan_files, projects, quotes
 from dialectic.contract.base import Page
 from dialectic.contract.contributions import ChunkRecord, ContributionRecord, Record
 from dialectic.contract.notifications import ID_MAX
@@ -88,8 +88,7 @@ async def list_files(project_id: ProjectId, context: Reading) -> Page[ProjectFil
     slug = (await context.run(projects.get, project_id)).slug
     await publish_project(context.engine, context.account.tenant_id, project_id)
     await describe_project(context.engine, context.account.tenant_id, project_id)
-    paths = await context.run(projects.list_files, project_id, slug)
-    return list_whole([ProjectFile(path=path) for path in paths])
+    return list_whole(await plan_files.list_files(context, project_id, slug))
 
 
 @router.get(
@@ -104,8 +103,7 @@ async def read_file(
 ) -> Response:
     """Download one file of a project from storage."""
     slug = (await context.run(projects.get, project_id)).slug
-    known = await context.run(projects.list_files, project_id, slug)
-    if path not in known:
+    if not await plan_files.has_file(context, project_id, slug, path):
         raise NotFound(f"Project {project_id} has no such file.")
     data = await context.engine.files.read(f"{context.account.tenant_id}/{path}")
-    return Response(data, media_type=BYTES)
+    return Response(data, media_type=BYTES, headers={"ETag": build_etag(data)})

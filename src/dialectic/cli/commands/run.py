@@ -117,7 +117,7 @@ class RunOptions:
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Copy documents here.",
+    help="Copy documents here, and keep the copy current.",
 )
 @click.option(
     "--shrink",

@@ -12,7 +12,13 @@ import click
 from dialectic.cli.backend import Backend, get_id_to_change, run_with_backend, with_backend
 from dialectic.cli.display.follow import follow_job, see_all
 from dialectic.cli.display.progress import open_display
-from dialectic.cli.display.results import prepare_out, tell_left, work_and_follow
+from dialectic.cli.display.results import (
+    conclude_change,
+    list_new_versions,
+    prepare_out,
+    tell_left,
+    work_and_follow,
+)
 from dialectic.cli.input import read_text
 from dialectic.cli.terminal import count, say
 from dialectic.contract.contributions import RATING_MAX, RATING_MIN
@@ -22,7 +28,9 @@ from dialectic.errors import ExitCode
 Callback = Callable[..., None]
 
 _out = click.option(
-    "--out", type=click.Path(file_okay=False, path_type=Path), help="Copy documents here."
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Copy documents here, and keep the copy current.",
 )
 _detach = click.option("--detach", is_flag=True, help="Leave the work to other workers.")
 _json = click.option("--json", "as_json", is_flag=True, help="One JSON object per event on stdout.")
@@ -67,11 +75,14 @@ def edit(contribution: str, file: Path | None) -> None:
 
     async def act(backend: Backend) -> ExitCode:
         found = await get_id_to_change(backend, Kind.CONTRIBUTION, contribution)
+        before = await backend.load_contribution(found)
+        versions = await list_new_versions(backend, before.project_id)
         edited = await backend.edit(found, text)
         say(f"Version {edited.version} is {edited.id}.")
         if edited.stale:
             say(f"{count(edited.stale, 'document')} made from the old version: now stale.")
-        click.echo(backend.locate(edited.path))
+        copy = await conclude_change(backend, before, versions)
+        click.echo(backend.locate(edited.path) if copy is None else copy / edited.path)
         return ExitCode.DONE
 
     run_with_backend(act)
@@ -150,7 +161,9 @@ async def regenerate(
 ) -> ExitCode:
     """Let the same model write CONTRIBUTION again; documents based on it become stale."""
     found = await get_id_to_change(backend, Kind.CONTRIBUTION, contribution)
-    session_id = (await backend.load_contribution(found)).session_id
+    old = await backend.load_contribution(found)
+    session_id = old.session_id
+    versions = await list_new_versions(backend, old.project_id)
     job_id = await backend.regenerate(found)
     if detach:
         click.echo(job_id)
@@ -160,7 +173,11 @@ async def regenerate(
         with open_display(backend, as_json=as_json) as display:
             return await follow_job(backend, session_id, job_id, display)
 
-    code = await backend.run_until(follow())
+    async def conclude(code: ExitCode) -> ExitCode:
+        await conclude_change(backend, old, versions)
+        return code
+
+    code = await backend.run_until(follow(), conclude=conclude)
     if code is ExitCode.INTERRUPTED:
         tell_left(backend, session_id)
     return code

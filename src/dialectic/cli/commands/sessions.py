@@ -220,7 +220,9 @@ def watch(session: str, *, as_json: bool) -> None:
 @click.command()
 @click.argument("session")
 @click.option(
-    "--out", type=click.Path(file_okay=False, path_type=Path), help="Copy documents here."
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Copy documents here, and keep the copy current.",
 )
 @click.option(
     "--approve-spend", is_flag=True, help="Approve the calls above the automatic spending limit."

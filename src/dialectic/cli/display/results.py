@@ -7,28 +7,31 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import itertools
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from uuid import UUID
 
 import click
 
-from dialectic.atomic_write import replacing
 from dialectic.cli.backend import Backend
+from dialectic.cli.copies import ProjectCopy, find_copy, remember_copy
 from dialectic.cli.display.follow import Seen, follow_session
 from dialectic.cli.display.notifications import report_unread
 from dialectic.cli.display.progress import open_display
 from dialectic.cli.display.quote import describe_shortage
 from dialectic.cli.options import name_command
-from dialectic.cli.terminal import printable, say
+from dialectic.cli.terminal import count, printable, say
+from dialectic.contract.contributions import ContributionRecord
 from dialectic.contract.sessions import SessionDetail, SessionRecord
+from dialectic.core.documents.plan_files import strip_project
 from dialectic.core.money.quote import Quote
 from dialectic.core.session_state import Phase
 from dialectic.core.transfer.bundle_format import readme_path
-from dialectic.errors import ExitCode, UsageError
+from dialectic.errors import ExitCode, NotFound, StorageUnavailable, UsageError
 
 
 async def work_and_follow(
@@ -47,17 +50,22 @@ async def work_and_follow(
             awaits = not backend.is_local
             return await follow_session(backend, session_id, display, seen, awaits_workers=awaits)
 
+    begun = (await backend.look(session_id)).session
+    project_id, slug = begun.project_id, begun.project_slug
+    if out is not None:
+        remember_copy(backend.settings.home, project_id, out)
+    versions = await list_new_versions(backend, project_id)
+
     async def conclude(code: ExitCode) -> ExitCode:
         detail = await backend.look(session_id)
-        project_id, slug = detail.session.project_id, detail.session.project_slug
         await backend.finish(project_id, session_id)
-        if out is not None:
-            await copy_out(backend, project_id, slug, out)
+        copy = await update_copy(backend, project_id, slug, out)
+        await tell_new_versions(backend, project_id, versions)
         if not as_json:
             known = seen.contributions if seen is not None else frozenset()
-            _name_documents(backend, slug, detail, known, out)
+            _name_documents(backend, slug, detail, known, copy)
         if code is ExitCode.DONE and not as_json:
-            _say_where(backend, slug, session_id, out)
+            _say_where(backend, slug, session_id, copy)
         _say_what_helps(code, detail)
         if not as_json:
             await report_unread(backend, shown=session_id)
@@ -202,17 +210,66 @@ def prepare_out(out: Path | None, *, detach: bool) -> None:
         ) from None
 
 
-async def copy_out(backend: Backend, project_id: UUID, slug: str, out: Path) -> None:
-    """Copy a project's files into a folder, with the same layout."""
-    for path in await backend.list_files(project_id, slug):
-        data = await backend.read_file(project_id, path)
-        target = out / path
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(target) as file:
-                file.write(data)
-        except OSError as error:
-            raise UsageError(
-                f"{target} cannot be written: {error.strerror}. The documents are safe in "
-                f"{backend.locate(slug)}."
-            ) from None
+async def update_copy(
+    backend: Backend, project_id: UUID, slug: str, out: Path | None = None
+) -> Path | None:
+    """Bring a project's copy up to date; return its folder, if it has one.
+
+    `out` is where this command was told to copy to. A copy that cannot be written is a warning: the
+    documents are safe in storage.
+    """
+    home = backend.settings.home
+    place = out or find_copy(home, project_id)
+    if place is None:
+        return None
+    if out is None and not (place / slug).is_dir():
+        say(f"Warning: the copy {place / slug} is gone. --out DIR makes a new one.")
+        return None
+    try:
+        files = await backend.list_files(project_id, slug)
+        read = functools.partial(backend.read_file, project_id)
+        kept = await ProjectCopy.open(place, slug).update(files, read)
+    except (OSError, StorageUnavailable, NotFound) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        say(f"Warning: the copy in {place} is not complete: {reason}")
+        say(f"The documents are safe in {backend.locate(slug)}.")
+        return place
+    if kept:
+        say(f"You have changed {count(len(kept), 'file')} of the copy. The new versions:")
+        for one in kept:
+            say(f"  {place / slug / one.newer}")
+    return place
+
+
+# -- the plan's files ------------------------------------------------------------------------------
+
+
+async def list_new_versions(backend: Backend, project_id: UUID) -> dict[str, str]:
+    """List the new versions of plan files that the user has worked on: which file, by path."""
+    try:
+        files = await backend.list_plan(project_id)
+    except StorageUnavailable:
+        return {}  # the command may not need storage
+    return {file.path: file.replaces for file in files if file.replaces is not None}
+
+
+async def conclude_change(
+    backend: Backend, changed: ContributionRecord, versions: Collection[str]
+) -> Path | None:
+    """Bring the copy up to date after a contribution has changed; return its folder."""
+    project_id, copy = changed.project_id, None
+    if find_copy(backend.settings.home, project_id) is not None:
+        await backend.finish(project_id, changed.session_id)
+        copy = await update_copy(backend, project_id, changed.storage_path.partition("/")[0])
+    await tell_new_versions(backend, project_id, versions)
+    return copy
+
+
+async def tell_new_versions(backend: Backend, project_id: UUID, known: Collection[str]) -> None:
+    """Name the plan files whose new version was written next to them since."""
+    for path, replaced in (await list_new_versions(backend, project_id)).items():
+        if path not in known:
+            say(
+                f"The plan has changed. You had changed, moved or deleted {replaced}: its new "
+                f"version is {strip_project(path)}."
+            )

@@ -28,7 +28,11 @@ SOURCES_CHARS_MAX = 82
 COUNT_MAX = 999_999
 TURN_MAX = 9_999
 STAGES_MAX = 99
+# A person names the files in the work folders. A longer project slug must still fit in the path.
+WORK_FILE_CHARS_MAX = 900
+WORK_NAME_BYTES_MAX = 255
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 # Separates two sources in a file name.
 AND = "_and_"
 # Precede the optional numbers at the end of a base name.
@@ -58,6 +62,15 @@ def _is_type(text: str) -> bool:
     return len(text) <= KEY_CHARS_MAX and all(is_slug(w) and not w.isdecimal() for w in words)
 
 
+def _is_work_file(text: str) -> bool:
+    return len(text) <= WORK_FILE_CHARS_MAX and all(map(_is_work_name, text.split("/")))
+
+
+def _is_work_name(name: str) -> bool:
+    is_plain = name not in ("", ".", "..") and "\\" not in name and not _CONTROL.search(name)
+    return is_plain and len(name.encode(errors="replace")) <= WORK_NAME_BYTES_MAX
+
+
 _SLUG = _Rule("a slug: 1 to 64 of a-z, 0-9 and -, and not a Windows device name", is_slug)
 _SHORT_ID = _Rule("8 lower-case hexadecimal digits", is_short_id)
 # The rule of each field, by name; enumerations check themselves.
@@ -73,6 +86,11 @@ _RULES = {
     "stage": _Rule(
         f"a slug of at most {KEY_CHARS_MAX} characters that is not a bare number",
         lambda text: is_slug(text) and _is_type(text),
+    ),
+    "file": _Rule(
+        f"a name, or a path of names, of at most {WORK_FILE_CHARS_MAX} characters, without control"
+        " characters, backslashes, empty names, . and ..",
+        lambda text: _is_work_file(text),
     ),
     "model": _SLUG,
     "n": _count(1, COUNT_MAX),
@@ -201,11 +219,14 @@ class GeneralResource(ProjectPlace):
 
 @dataclass(frozen=True, slots=True)
 class WorkItem(ProjectPlace):
-    """A file of the agreed plan."""
+    """A file in a work folder, of the agreed plan or of the person who works on it.
 
-    form = "{0.status}/{0.name}.md"
+    Files there belong to that person, who names, moves and nests them freely.
+    """
+
+    form = "{0.status}/{0.file}"
     status: WorkStatus
-    name: str
+    file: str
 
 
 # -- names of contributions ------------------------------------------------------------------------
@@ -404,8 +425,8 @@ def _read_path(parts: list[str]) -> Place | None:
         case [project, "general_resource", resource, file] if resource in list(ResourceKind):
             stem, _, extension = file.rpartition(".")
             return GeneralResource(project, ResourceKind(resource), stem, extension)
-        case [project, ("Pending" | "Current" | "Complete") as status, file]:
-            return WorkItem(project, WorkStatus(status), file.removesuffix(".md"))
+        case [project, ("Pending" | "Current" | "Complete") as status, *names] if names:
+            return WorkItem(project, WorkStatus(status), "/".join(names))
         case [project, session, iteration, stage, *file_parts]:
             position, _, slug = stage.partition("_")
             short_id = session.removeprefix("session_")

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Iterator
+from urllib.parse import quote
+from uuid import UUID
 
-from dialectic.core.documents.file_paths import ResourceKind
-from dialectic.core.transfer.rows import ProjectRows, SessionRow
+from dialectic.core.documents.file_paths import ResourceKind, WorkStatus
+from dialectic.core.documents.plan_files import (
+    FOLDER_README,
+    PLAN_ITEM,
+    SUPERSEDED_ITEM,
+    is_work_path,
+    name_first,
+)
+from dialectic.core.transfer.rows import ContributionRow, ProjectRows, ResourceRow, SessionRow
 
 PROMPT_CHARS_SHOWN = 1_000
 GIVEN = frozenset(kind.value for kind in ResourceKind)
-WORK = "Move a file to `Current/` when you begin with it, and to `Complete/` when it is done."
+WORK = (
+    "Move a file to `Current/` when you begin with it, and to `Complete/` when it is done. The "
+    "files in these folders are yours: what you tick, change, move, add or delete stays that way."
+)
+SUPERSEDED = "A newer version of the plan replaces these."
+KEPT = "You have worked on it, so it was kept."
 # The provider of the models that come with the program, and what readers must know about them.
 OFFLINE = "offline/"
 NOTICE = (
@@ -40,12 +54,62 @@ def _list_blocks(rows: ProjectRows) -> Iterator[str]:
     if given := _list_paths(rows, GIVEN):
         yield "## Resources"
         yield _list_links(rows, given)
-    if plan := _list_paths(rows, {"work_item"}):
-        yield "## Agreed plan"
-        yield WORK
-        yield _list_links(rows, plan)
+    yield from _list_plan_blocks(rows)
     for session in rows.dialectic_sessions:
         yield from _list_session_blocks(rows, session)
+
+
+def _list_plan_blocks(rows: ProjectRows) -> Iterator[str]:
+    """List what is in the work folders now, and what a newer version of the plan replaces."""
+    written = {row.storage_path: row for row in rows.dialectic_project_resources}
+    kinds = {path: row.resource_type for path, row in written.items()}
+    work = [file.path for file in rows.dialectic_files if is_work_path(file.path)]
+    listed = [path for path in work if kinds.get(path) not in (FOLDER_README, SUPERSEDED_ITEM)]
+    if listed:
+        yield "## Agreed plan"
+        yield WORK
+    for status in WorkStatus:
+        within = [path for path in listed if path.split("/")[1] == status]
+        if within:
+            yield f"### {status}"
+            lines = [f"- {_link(rows, path)}{_name_earlier(written.get(path))}" for path in within]
+            yield "\n".join(lines)
+    kept = [path for path in work if kinds.get(path) == SUPERSEDED_ITEM]
+    lines = [f"- {_link(rows, path)}: {KEPT}" for path in kept]
+    lines += [f"- {_link(rows, path)}" for path in _list_superseded_documents(rows)]
+    if lines:
+        yield "## Superseded plan"
+        yield SUPERSEDED
+        yield "\n".join(lines)
+
+
+def _name_earlier(row: ResourceRow | None) -> str:
+    """Name the file whose newer version this is."""
+    if row is None or (first := name_first(row.storage_path, row.notes)) in row.storage_path:
+        return ""
+    return f" (the new version of {_escape(first)}, which you have changed, moved or deleted)"
+
+
+def _list_superseded_documents(rows: ProjectRows) -> list[str]:
+    """List the documents that earlier iterations filled the plan with."""
+    resources = rows.dialectic_project_resources
+    sources: dict[UUID | None, ContributionRow] = {
+        row.id: row for row in rows.dialectic_contributions
+    }
+    leads = {row.id: row.lead_model_index for row in rows.dialectic_sessions}
+    newest = {
+        (row.session_id, row.document_key): row.iteration_number or 1
+        for row in resources
+        if row.resource_type == PLAN_ITEM
+    }
+    return sorted(
+        row.storage_path
+        for row in resources
+        if row.resource_type == "document"
+        and (row.iteration_number or 1) < newest.get((row.session_id, row.document_key), 1)
+        and (source := sources.get(row.source_contribution_id)) is not None
+        and source.model_index == leads[source.session_id]
+    )
 
 
 def _list_session_blocks(rows: ProjectRows, session: SessionRow) -> Iterator[str]:
@@ -84,7 +148,13 @@ def _list_links(rows: ProjectRows, paths: Iterable[str]) -> str:
 
 def _link(rows: ProjectRows, path: str) -> str:
     inner = path.removeprefix(f"{rows.project.slug}/")
-    return f"[{inner.rpartition('/')[2]}]({inner})"
+    name = inner.rpartition("/")[2]
+    return f"[{_escape_label(name)}]({quote(inner)})"
+
+
+def _escape_label(name: str) -> str:
+    """Escape what would end or begin a link; people name the files in the work folders."""
+    return re.sub(r"([\\\[\]<>`])", r"\\\1", name)
 
 
 def _escape(text: str) -> str:

@@ -214,7 +214,17 @@ class FileRow(Row):
     """A file; the archive holds its bytes."""
 
     table = "dialectic_files"
-    left_behind = frozenset({"project_id", "content", "written_at", "tried_at", "created_at"})
+    left_behind = frozenset(
+        {
+            "project_id",
+            "content",
+            "written_at",
+            "tried_at",
+            "created_at",
+            "earlier_sha256",
+            "is_withdrawn",
+        }
+    )
 
     path: Annotated[str, InStorage()]
     mime_type: str

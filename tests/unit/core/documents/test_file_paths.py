@@ -65,9 +65,13 @@ EXAMPLES: list[tuple[Place, str]] = [
         GeneralResource("city-garden", ResourceKind.REFERENCE_DOCUMENTS, "soil-report", "pdf"),
         "city-garden/general_resource/reference_documents/soil-report.pdf",
     ),
-    (WorkItem("city-garden", WorkStatus.PENDING, "01-beds"), "city-garden/Pending/01-beds.md"),
-    (WorkItem("city-garden", WorkStatus.CURRENT, "01-beds"), "city-garden/Current/01-beds.md"),
-    (WorkItem("city-garden", WorkStatus.COMPLETE, "01-beds"), "city-garden/Complete/01-beds.md"),
+    (WorkItem("city-garden", WorkStatus.PENDING, "01-beds.md"), "city-garden/Pending/01-beds.md"),
+    (WorkItem("city-garden", WorkStatus.CURRENT, "01-beds.md"), "city-garden/Current/01-beds.md"),
+    (WorkItem("city-garden", WorkStatus.COMPLETE, "01-beds.md"), "city-garden/Complete/01-beds.md"),
+    (
+        WorkItem("city-garden", WorkStatus.CURRENT, "Meine Notizen/Größe & Boden.PDF"),
+        "city-garden/Current/Meine Notizen/Größe & Boden.PDF",
+    ),
     (SeedPrompt(THESIS), "city-garden/session_0a1b2c3d/iteration_1/1_thesis/seed_prompt.md"),
     (
         UserFeedback(THESIS),
@@ -148,6 +152,8 @@ HOSTILE_NAMES = [
 
 names = st.one_of(st.sampled_from(LAYOUT_WORDS + HOSTILE_NAMES), st.text(max_size=100))
 slugs = names.map(lambda name: slugify_name(name, fallback="name"))
+work_names = st.text("aZ9 .-_ü&()", min_size=1, max_size=40).filter(lambda name: name.strip("."))
+work_files = st.lists(work_names, min_size=1, max_size=3).map("/".join)
 short_ids = st.text("0123456789abcdef", min_size=8, max_size=8)
 counts = st.integers(1, COUNT_MAX)
 turns = st.integers(0, TURN_MAX)
@@ -180,7 +186,7 @@ places: st.SearchStrategy[Place] = st.one_of(
     st.builds(ProjectFile, slugs, st.sampled_from(ProjectFileKind)),
     st.builds(ExportArchive, slugs, slugs),
     st.builds(GeneralResource, slugs, st.sampled_from(ResourceKind), slugs, extensions),
-    st.builds(WorkItem, slugs, st.sampled_from(WorkStatus), slugs),
+    st.builds(WorkItem, slugs, st.sampled_from(WorkStatus), slugs.map(lambda slug: f"{slug}.md")),
     st.builds(SeedPrompt, folders),
     st.builds(UserFeedback, folders),
     st.builds(ContributionFile, folders, contributions),
@@ -190,6 +196,8 @@ places: st.SearchStrategy[Place] = st.one_of(
     st.builds(ShorteningRecord, folders, short_ids),
     st.builds(StageDocument, folders, contributions, keys),
 )
+# People name the files in the work folders themselves.
+theirs = st.builds(WorkItem, slugs, st.sampled_from(WorkStatus), work_files)
 
 
 @each_case(("place", "path"), EXAMPLES, ids=[path for _, path in EXAMPLES])
@@ -199,7 +207,7 @@ def test_the_layout_is_the_one_the_user_was_promised(place: Place, path: str) ->
 
 
 @examples(200)
-@given(places)
+@given(places | theirs)
 def test_reading_back_a_path_gives_the_place_it_was_built_from(place: Place) -> None:
     assert parse_path(build_path(place)) == place
 
@@ -218,7 +226,7 @@ def test_a_path_is_safe_on_every_file_system(place: Place) -> None:
 
 
 @examples(200)
-@given(places, st.data())
+@given(places | theirs, st.data())
 def test_a_path_that_was_tampered_with_is_refused_or_is_another_path(
     place: Place, data: st.DataObject
 ) -> None:

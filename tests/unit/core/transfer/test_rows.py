@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid5
@@ -36,7 +37,7 @@ from dialectic.core.transfer.row_conversion import (
     read_content,
     rename_rows,
 )
-from dialectic.core.transfer.rows import ProjectRows, ResourceRow
+from dialectic.core.transfer.rows import FileRow, ProjectRows, ResourceRow
 from dialectic.errors import InvalidBundle
 from tests.problems import refusing
 
@@ -397,23 +398,55 @@ def test_no_project_and_two_projects_are_refused() -> None:
         refuse(rows.model_copy(update={"dialectic_projects": projects}), "bad_form")
 
 
-def test_the_readme_leads_to_the_agreed_plan_and_to_what_was_given() -> None:
+def build_with(*resources: ResourceRow, files: Sequence[str]) -> ProjectRows:
+    """A small project with these resources, and with these files in its work folders."""
+    work = tuple(
+        FileRow(path=path, mime_type="text/markdown", size_bytes=1, sha256="0" * 64)
+        for path in files
+    )
     small = build_small()
-    rows = small.model_copy(
+    return small.model_copy(
         update={
-            "dialectic_project_resources": (
-                build_resource("work_item", "hall/Pending/02-open.md"),
-                build_resource("work_item", "hall/Pending/01-dig.md"),
-                build_resource("domain_standards", "hall/general_resource/domain_standards/a.md"),
-            )
+            "dialectic_project_resources": resources,
+            "dialectic_files": (*small.dialectic_files, *work),
         }
+    )
+
+
+def test_the_readme_leads_to_the_agreed_plan_and_to_what_was_given() -> None:
+    plan = ["hall/Complete/My (own) notes.txt", "hall/Pending/01-dig.md", "hall/Pending/02-open.md"]
+    rows = build_with(
+        build_resource("work_item", "hall/Pending/02-open.md"),
+        build_resource("work_item", "hall/Pending/01-dig.md"),
+        build_resource("domain_standards", "hall/general_resource/domain_standards/a.md"),
+        files=plan,
     )
     readme = build_readme(rows)
     assert "- [a.md](general_resource/domain_standards/a.md)" in readme
-    plan = readme.split("## Agreed plan\n")[1].split("\n## ")[0]
-    assert "Current/" in plan
-    assert plan.index("[01-dig.md](Pending/01-dig.md)") < plan.index("(Pending/02-open.md)")
-    assert "Agreed plan" not in build_readme(small)
+    shown = readme.split("## Agreed plan\n")[1].split("\n## ")[0]
+    assert shown.index("[01-dig.md](Pending/01-dig.md)") < shown.index("(Pending/02-open.md)")
+    assert "### Complete\n\n- [My (own) notes.txt](Complete/My%20%28own%29%20notes.txt)" in shown
+    assert "### Current" not in shown
+    assert "Agreed plan" not in build_readme(build_small())
+
+
+def test_the_readme_lists_a_replaced_plan_as_superseded_and_not_as_agreed() -> None:
+    kept, new = "hall/Pending/01-dig.md", "hall/Pending/01-dig-v2.md"
+    successor = build_resource("work_item", new).model_copy(
+        update={"notes": ("replaces:Pending/01-dig.md",)}
+    )
+    rows = build_with(
+        build_resource("superseded_work_item", kept),
+        successor,
+        build_resource("work_folder_readme", "hall/Current/README.md"),
+        files=[kept, new, "hall/Current/README.md"],
+    )
+    readme = build_readme(rows)
+    agreed, superseded = readme.split("## Agreed plan\n")[1].split("## Superseded plan\n")
+    assert "(Pending/01-dig.md)" not in agreed
+    assert "[01-dig-v2.md](Pending/01-dig-v2.md) (the new version of Pending/01-dig.md" in agreed
+    assert "- [01-dig.md](Pending/01-dig.md): You have worked on it" in superseded
+    assert "README" not in readme
 
 
 def build_resource(resource_type: str, path: str) -> ResourceRow:

@@ -20,6 +20,10 @@ create table dialectic_files (
   sha256 text not null check (sha256 ~ '^[0-9a-f]{64}$'),
   content bytea,
   written_at timestamptz,
+  -- In a work folder: the hashes of what we wrote here before. Other bytes are a person's.
+  earlier_sha256 text[] not null default '{}',
+  -- In a work folder: a superseded file, which is deleted if it is still as we wrote it.
+  is_withdrawn boolean not null default false,
   -- When another process than the one that made it last tried to write it.
   tried_at timestamptz,
   created_at timestamptz not null default dialectic.now(),

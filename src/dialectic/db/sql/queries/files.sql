@@ -49,7 +49,8 @@ where f.project_id = $1
 union all
 select p.tenant_id, other.path, dialectic.now(), dialectic.now() + $3
 from dialectic_projects p, unnest($2::text[]) as other (path)
-where p.id = $1
+where p.id = $1 and not exists (
+  select from dialectic_files f where f.tenant_id = p.tenant_id and f.path = other.path)
 returning path
 
 -- name: take_files

@@ -145,7 +145,8 @@ order by path
 
 -- name: put_resources
 -- Texts with their files. Both may be replaced: the row holds the latest bytes until they are
--- stored.
+-- stored. A file in a work folder may have been changed by a person, so its hash does not tell what
+-- we wrote; the text of its resource does.
 with given as (
   select n.*, convert_to(n.text, 'UTF8') as bytes
   from jsonb_to_recordset($4::jsonb) as n (
@@ -158,10 +159,19 @@ files as (
     (tenant_id, path, project_id, mime_type, size_bytes, sha256, content)
   select $1, n.path, $2, n.mime_type, length(n.bytes), encode(sha256(n.bytes), 'hex'), n.bytes
   from given n
+  where not exists (
+    select from dialectic_project_resources r
+    where r.tenant_id = $1 and r.storage_path = n.path and r.content = n.text
+      and r.resource_type = n.resource_type)
   on conflict (tenant_id, path) do update
   set size_bytes = excluded.size_bytes, sha256 = excluded.sha256, content = excluded.content,
-      written_at = null
-  where f.sha256 <> excluded.sha256
+      written_at = null, is_withdrawn = false,
+      earlier_sha256 = f.earlier_sha256 || array(
+        select encode(sha256(convert_to(r.content, 'UTF8')), 'hex')
+        from dialectic_project_resources r
+        where r.tenant_id = f.tenant_id and r.storage_path = f.path and f.written_at is not null
+          and split_part(f.path, '/', 2) in ('Pending', 'Current', 'Complete'))
+  where f.sha256 <> excluded.sha256 or f.is_withdrawn
 )
 insert into dialectic_project_resources as r
   (tenant_id, id, project_id, user_id, resource_type, session_id, iteration_number, stage_slug,
@@ -172,8 +182,10 @@ from given n
 -- Matched by path: an imported resource may have another id.
 on conflict (tenant_id, storage_path) do update
 set content = excluded.content, size_bytes = excluded.size_bytes, notes = excluded.notes,
-    source_contribution_id = excluded.source_contribution_id
-where r.content <> excluded.content
+    source_contribution_id = excluded.source_contribution_id,
+    resource_type = excluded.resource_type, iteration_number = excluded.iteration_number
+where (r.content, r.resource_type, r.source_contribution_id)
+  is distinct from (excluded.content, excluded.resource_type, excluded.source_contribution_id)
 
 -- name: mark_generating
 update dialectic_sessions set phase = 'generating' where id = $1
