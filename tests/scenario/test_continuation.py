@@ -40,6 +40,7 @@ from tests.scenario.whole_session import (
     Installation,
     Record,
     Row,
+    build_unrepaired,
     open_installation,
     told_once,
 )
@@ -291,6 +292,7 @@ async def installation(
 
 
 async def play(installation: Installation, **wishes: Any) -> tuple[Record, list[Row]]:
+    wishes = {"process": build_unrepaired(), **wishes}
     session_id = await installation.play([SKEPTIC], until="thesis", **wishes)
     return await installation.record(session_id), await read_chunks(installation, session_id)
 
@@ -307,15 +309,17 @@ async def test_an_answer_without_end_is_a_document_of_a_limited_number_of_turns(
     assert record.jobs[0]["status"] == "completed"
 
 
-async def test_a_turn_without_words_ends_the_document(
+async def test_a_turn_without_words_is_asked_for_once_more_and_then_ends_the_document(
     installation: Installation, script: Scripted
 ) -> None:
     first, *_ = build_texts(1)
-    script.answers, script.ends = [first, "\n"], False
+    script.answers, script.ends = [first, "\n", "\n"], False
     record, chunks = await play(installation)
     (row,) = record.contributions
     assert (row["content"], row["flags"][0]) == (f"{first}\n", "no_progress")
-    assert [chunk["content"] for chunk in chunks] == [first, "\n"], "what was paid for is kept"
+    texts = [chunk["content"] for chunk in chunks]
+    assert texts == [first, "\n", "\n"], "what was paid for is kept"
+    assert "repeated_turn" in row["flags"]
 
 
 async def test_a_model_that_starts_over_is_forgiven_once_and_then_fails_with_what_is_saved(
@@ -390,7 +394,7 @@ async def test_what_a_person_says_in_between_does_not_change_what_was_asked(
     """The first stage of a second iteration reads feedback, so its prompt would change."""
     texts = build_texts(3)
     script.answers = ["Done.\n"]
-    session_id = await installation.play([SKEPTIC], until="thesis")
+    session_id = await installation.play([SKEPTIC], until="thesis", process=build_unrepaired())
     script.answers, script.asked = list(texts), []
 
     async def speak(request: Request) -> None:
@@ -413,7 +417,7 @@ async def test_a_session_that_stands_still_between_two_turns_goes_on_with_the_ne
 ) -> None:
     texts = build_texts(3)
     script.answers = list(texts)
-    session_id = await installation.create([SKEPTIC], until="thesis")
+    session_id = await installation.create([SKEPTIC], until="thesis", process=build_unrepaired())
 
     async def pause(request: Request) -> None:
         if len(script.asked) == 2:
@@ -437,7 +441,7 @@ async def test_a_session_that_is_cancelled_keeps_what_was_said(
     installation: Installation, script: Scripted
 ) -> None:
     script.answers, script.ends = build_texts(3), False
-    session_id = await installation.create([SKEPTIC], until="thesis")
+    session_id = await installation.create([SKEPTIC], until="thesis", process=build_unrepaired())
 
     async def cancel(request: Request) -> None:
         if len(script.asked) == 2:

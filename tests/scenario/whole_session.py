@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -22,6 +22,7 @@ from dialectic.core.documents.prompts import build_block
 from dialectic.core.job import ENDED, WAITING, JobStatus
 from dialectic.core.models.messages import Reply, Request
 from dialectic.core.models.model import ModelCard
+from dialectic.core.process.definition import Process
 from dialectic.core.session_state import show_status
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Database
 from dialectic.db.tables.records import Account, open_account
@@ -54,6 +55,12 @@ COUNTS = {
 BLOCK = re.compile(r"<<<BEGIN (.+?) \[([0-9a-f]+)\]>>>\n(.*?)\n<<<END \[\2\]>>>", re.DOTALL)
 
 Row = dict[str, Any]
+
+
+def build_unrepaired() -> Process:
+    """Build the standard process for scripted answers: it asks for nothing that they lack."""
+    process = load_process("standard")
+    return replace(process, file=process.file.model_copy(update={"repair_prompt_name": None}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +96,11 @@ class Installation:
     admin: asyncpg.Connection[asyncpg.Record]
 
     async def create(self, models: list[str], **wishes: Any) -> UUID:
+        process = wishes.pop("process", "standard")
         ask = RunRequest(
             prompt=wishes.pop("prompt", PROMPT),
             models=models,
-            process=load_process(wishes.pop("process", "standard")),
+            process=process if isinstance(process, Process) else load_process(process),
             **wishes,
         )
         begun = await Tenant(self.engine, self.account).run(create_session, ask)

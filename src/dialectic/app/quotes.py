@@ -159,6 +159,7 @@ async def _prepare_quotes(
     brief = Brief(request=prompt, domain=request.domain, context=context, overlay=overlay)
     terms = _build_terms(
         engine,
+        run.process,
         request.max_output_tokens,
         max_retries=engine.settings.max_retries,
         goes_on=request.continue_until_complete,
@@ -191,6 +192,7 @@ async def quote_session(engine: Engine, account: Account, session_id: UUID) -> S
     cards = [engine.catalog.load_card(name) for name in context.models]
     terms = _build_terms(
         engine,
+        context.process,
         session["max_output_tokens"],
         max_retries=session["max_retries"],
         goes_on=session["continue_until_complete"],
@@ -223,13 +225,20 @@ _Found: TypeAlias = tuple[
 
 
 def _build_terms(
-    engine: Engine, max_output_tokens: int | None, *, max_retries: int, goes_on: bool
+    engine: Engine,
+    process: Process,
+    max_output_tokens: int | None,
+    *,
+    max_retries: int,
+    goes_on: bool,
 ) -> Terms:
     # Embedding for shortening is priced only if it costs money; no API key is needed here.
     embedder = engine.catalog.embeddings.get(engine.settings.embedder)
     return Terms(
         max_output_tokens=max_output_tokens,
-        max_continuations=engine.settings.max_continuations if goes_on else 0,
+        # A document may need one further turn for what it lacks.
+        max_continuations=(engine.settings.max_continuations if goes_on else 0)
+        + int(process.file.repair_prompt_name is not None),
         max_retries=max_retries,
         concurrency=engine.settings.worker_concurrency,
         embedder=None if embedder is None else embedder.card,

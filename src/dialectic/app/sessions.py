@@ -296,6 +296,7 @@ async def get_detail(tx: Transaction, session_id: UUID, *, after: int = 0) -> Se
             "stages": await _list_stages(connection, session_id),
             "jobs": await jobs.list_of_session(connection, session_id),
             "contributions": list(map(dict, written)),
+            "plans": list(map(dict, await connection.fetch(SQL["list_plan_sources"], session_id))),
             "last_event": news.last_seq,
             "has_news": bool(news.events),
             "quote": None,

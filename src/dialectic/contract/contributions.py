@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import Annotated, Generic, TypeVar
 from uuid import UUID
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, computed_field
 
 from dialectic.contract.base import Column, RequestBody, ResponseBody
+from dialectic.core.documents.shortcomings import list_missing
 from dialectic.core.job import JobStatus
 from dialectic.core.strict_json import Json
 from dialectic.errors import Remedy, read_remedy
@@ -26,7 +27,18 @@ class ReadVersion(ResponseBody):
     is_by_user: bool = Field(description="A user edited this version.")
 
 
-class ContributionSummary(ResponseBody):
+class Flagged(ResponseBody):
+    """A contribution with flags."""
+
+    flags: list[str]
+
+    @computed_field(description="The promised documents that it lacks, by key.")  # type: ignore[prop-decorator]
+    @property
+    def missing(self) -> list[str]:
+        return list_missing(self.flags)
+
+
+class ContributionSummary(Flagged):
     """A contribution in a list, in its newest version."""
 
     id: UUID
@@ -51,7 +63,7 @@ class ContributionSummary(ResponseBody):
     )
 
 
-class Contribution(ResponseBody):
+class Contribution(Flagged):
     """One version of a contribution, with its text and origin."""
 
     id: UUID
@@ -233,14 +245,14 @@ class ContributionFields(ResponseBody):
     created_at: datetime
 
 
-class ContributionLine(ContributionFields):
+class ContributionLine(Flagged, ContributionFields):
     """The newest version of a contribution in the list of its session."""
 
     size_bytes: int
     read_versions: list[ReadVersion]
 
 
-class ContributionRecord(ContributionFields):
+class ContributionRecord(Flagged, ContributionFields):
     """All stored data of one version of a contribution, with its turns."""
 
     session_id: UUID

@@ -185,7 +185,7 @@ class SavedChunk(EventPart):
 
 
 class ContributionContinued(StageEvent):
-    """An answer was cut off; the saved part is a chunk, and another turn is due."""
+    """An answer was cut off or lacks something; it is saved as a chunk, and another turn is due."""
 
     type = "contribution_generation_continued"
 
@@ -193,6 +193,10 @@ class ContributionContinued(StageEvent):
     job_id: UUID
     model_id: UUID
     continuation_number: int = Field(description="The number of the turn that is due.")
+    reason: str = Field(
+        default="cut_off",
+        examples=["cut_off", "sections_requested", "rewrite_requested", "repeated_turn"],
+    )
     chunk: SavedChunk
 
 
@@ -207,6 +211,31 @@ class AnswerLimited(StageEvent):
     turn_index: int
     max_output_tokens: int = Field(description="The limit that the answer got.")
     limited_from_tokens: int = Field(description="The limit without the lack of money.")
+
+
+class DocumentLacking(StageEvent):
+    """A contribution lacks promised documents, is incomplete or repeats one of its inputs."""
+
+    type = "contribution_documents_missing"
+
+    job_id: UUID
+    contribution_id: UUID
+    model_name: str
+    missing: list[str] = Field(
+        description="The keys of the promised documents.", examples=[["risks"]]
+    )
+    is_incomplete: bool
+    is_copy: bool
+
+
+class PlanTakenOver(StageEvent):
+    """The lead wrote no checklist; that of another model fills Pending/."""
+
+    type = "plan_taken_from_another_model"
+
+    job_id: UUID
+    contribution_id: UUID = Field(description="The contribution with the checklist.")
+    model_name: str
 
 
 class EventError(EventPart):
@@ -271,6 +300,8 @@ EVENT_TYPES: tuple[type[SessionEvent], ...] = (
     ContributionReceived,
     ContributionContinued,
     AnswerLimited,
+    DocumentLacking,
+    PlanTakenOver,
     StageEnded,
     JobRetrying,
     JobFailed,

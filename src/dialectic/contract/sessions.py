@@ -25,6 +25,7 @@ from dialectic.contract.contributions import (
     JobRecord,
 )
 from dialectic.contract.projects import RESOURCES_MAX, Overlay, ProjectRequest, ResourceRequest
+from dialectic.core.documents.shortcomings import describe_all
 from dialectic.core.models.model import MODELS_PER_SESSION_MAX
 from dialectic.core.money.quote import Amount, AnswerLimit, Quote, SessionForecast
 from dialectic.core.process.definition import SHRINK_MAX, Process
@@ -296,6 +297,15 @@ class StageRecord(ResponseBody):
     completed_at: datetime | None
 
 
+class PlanSource(ResponseBody):
+    """Whose checklist a complete stage has put into Pending/."""
+
+    stage_slug: str
+    iteration_number: int
+    model_name: str | None = Field(description="Null if no model wrote a checklist.")
+    is_lead: bool
+
+
 class SessionDetail(ResponseBody):
     """All stored data of a session, as records."""
 
@@ -303,11 +313,22 @@ class SessionDetail(ResponseBody):
     stages: list[StageRecord]
     jobs: list[JobRecord]
     contributions: list[ContributionLine]
+    plans: list[PlanSource] = Field(
+        description="For each complete stage that promises a checklist: whose it is."
+    )
     last_event: int = Field(description="The number of the newest event.")
     has_news: bool = Field(description="Whether the session has an event later than `after`.")
     quote: SessionForecast | None = Field(
         description="The remaining work, line by line, if requested."
     )
+
+    def list_warnings(self) -> list[str]:
+        """List what the documents of the current iteration lack, in sentences."""
+        number = self.session.iteration_count
+        return describe_all(
+            [one for one in self.contributions if one.iteration_number == number],
+            [plan for plan in self.plans if plan.iteration_number == number],
+        )
 
 
 class QuoteRequest(SessionRequest):

@@ -17,9 +17,11 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 from uuid import UUID
 
+from dialectic.core.documents.echoes import TAIL_LABEL
 from dialectic.core.documents.file_paths import SeedPrompt, build_path
 from dialectic.core.documents.prompts import build_block, render_template
 from dialectic.core.documents.stitching import describe_end
+from dialectic.core.documents.turns import REPEATED, Ask, read_asked
 from dialectic.core.models.messages import Message, Request, Role
 from dialectic.core.models.model import ModelCard
 from dialectic.core.process.definition import Stage
@@ -118,7 +120,7 @@ def build_request(material: Material, card: ModelCard, shorter: Shorter) -> Requ
         system=material.system,
         messages=(
             Message(Role.USER, compose_prompt(shorten_words(material.words, shorter))),
-            *build_history(material.said, turns, material.continuation),
+            *build_history(material.said, turns, _list_requests(material), material.continuation),
         ),
         max_output_tokens=compute_output_cap(material.max_output_tokens, card),
         variant=material.payload.variant,
@@ -194,18 +196,55 @@ def compute_input_max(card: ModelCard, output_cap: int, *, gives_way: bool = Fal
 def build_history(
     said: Sequence[str],
     shorter: Mapping[int, str] | None = None,
+    requests: Mapping[int, str | None] | None = None,
     template: str | None = None,
 ) -> Iterator[Message]:
-    """Build the earlier turns, each followed by its request to continue.
+    """Build the earlier turns, each followed by its request to continue or by its own request.
 
     After a shortened turn, that request is short too: the end it would quote is not in the prompt.
+    A turn with the request None is left out.
     """
-    shorter, text = shorter or {}, ""
+    shorter, requests, text = shorter or {}, requests or {}, ""
     for place, turn in enumerate(said):
+        request = requests.get(place, "")
+        if request is None:
+            continue
         text += turn
         yield Message(Role.ASSISTANT, shorter.get(place, turn))
-        asked = SHORTENED_TURN if place in shorter else compose_instruction(text, template)
-        yield Message(Role.USER, asked)
+        if request:
+            yield Message(Role.USER, request)
+            text = ""
+        elif place in shorter:
+            yield Message(Role.USER, SHORTENED_TURN)
+        else:
+            yield Message(Role.USER, compose_instruction(text, template))
+
+
+def _list_requests(material: Material) -> dict[int, str | None]:
+    """List the requests for missing sections or for a copied document, by the turn before them.
+
+    The request of a turn without text is None: providers reject an empty message.
+    """
+    headings = {document.key: document.heading for document in material.expected}
+    requests: dict[int, str | None] = {}
+    for place, chunk in enumerate(material.chunks):
+        ask, named = read_asked(chunk)
+        if REPEATED in chunk.flags and not chunk.text.strip():
+            requests[place] = None
+        elif ask is not Ask.TEXT and material.repair is not None:
+            values = {
+                "sections": [headings.get(key) for key in named] if ask is Ask.SECTIONS else [],
+                "copied": named[0] if ask is Ask.REWRITE else "",
+            }
+            name, template = material.repair.name, material.repair.template
+            requests[place] = render_template(name, template, values)
+    return requests
+
+
+def list_instructions(material: Material) -> list[str]:
+    """List the templates of the requests that follow an answer: no answer may repeat them."""
+    further = material.continuation or load_shared_prompts()[CONTINUATION]
+    return [further, *([] if material.repair is None else [material.repair.template])]
 
 
 def compose_instruction(text: str, template: str | None = None) -> str:
@@ -215,7 +254,7 @@ def compose_instruction(text: str, template: str | None = None) -> str:
     """
     values = {
         "place": describe_end(text),
-        "tail": build_block("End of the text so far", text[-TAIL_CHARS:]),
+        "tail": build_block(TAIL_LABEL, text[-TAIL_CHARS:]),
     }
     return render_template(CONTINUATION, template or load_shared_prompts()[CONTINUATION], values)
 

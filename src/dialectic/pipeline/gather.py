@@ -20,8 +20,8 @@ from dialectic.core.documents.file_paths import (
 )
 from dialectic.core.documents.prompts import Entry, build_label, order_for_reader, tell_apart
 from dialectic.core.documents.stitching import Chunk
+from dialectic.core.documents.turns import Ask, list_base, read_ask
 from dialectic.core.job import ExecutePayload, Job, PlanPayload, TurnPayload
-from dialectic.core.models.messages import FinishReason
 from dialectic.core.process.definition import (
     Compressor,
     ExpectedDocument,
@@ -103,6 +103,14 @@ class Words:
         return build_row(cls, opening | {"template": template})
 
 
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """The template that asks for missing sections or for a copied document, with its name."""
+
+    name: str
+    template: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
     """Everything that a turn needs before `assemble` builds its request."""
@@ -132,6 +140,10 @@ class Material:
     # The earlier turns of this document.
     chunks: tuple[Chunk, ...] = ()
     basis: Basis = UNKNOWN
+    # The prompt, if any, that asks once for missing sections or for a copied document.
+    repair: Repair | None = None
+    # The texts that its answer must not merely repeat.
+    originals: tuple[Item, ...] = ()
     # The manifest entries of searched inputs, and what embedding the queries cost.
     searched: tuple[Entry, ...] = ()
     searching_credits: int = 0
@@ -162,9 +174,14 @@ class Material:
         return tuple(chunk.text for chunk in self.chunks)
 
     @property
-    def has_stopped(self) -> bool:
-        """Whether an earlier turn ended with a regular stop."""
-        return any(chunk.finish_reason is FinishReason.STOP for chunk in self.chunks)
+    def base(self) -> list[Chunk]:
+        """The earlier turns that its text consists of so far."""
+        return list_base(self.chunks)
+
+    @property
+    def ask(self) -> Ask:
+        """What this turn is asked for."""
+        return read_ask(self.chunks)
 
 
 def gather(context: JobContext, job: Job, payload: PlanPayload | ExecutePayload) -> Material:
@@ -181,6 +198,7 @@ def gather(context: JobContext, job: Job, payload: PlanPayload | ExecutePayload)
         source_group, target = payload.source_group, payload.target_contribution_id
         step = stage.load_step(payload.step_name)
         is_intermediate, compressor = step.is_intermediate, step.compressor
+    words = _gather_words(context, stage, job.id, payload)
     return Material(
         payload=payload,
         owner=context.owner,
@@ -204,10 +222,27 @@ def gather(context: JobContext, job: Job, payload: PlanPayload | ExecutePayload)
         compressor=compressor,
         chunks=context.chunks,
         continuation=get_shared_prompt(context.process, CONTINUATION),
+        repair=_find_repair(context.process),
+        originals=_list_originals(words, is_about_one=target is not None),
         left_out=list_left_out(
             context.process, models=len(context.models), until=(stage.slug, payload.output_type)
         ),
     )
+
+
+def _find_repair(process: Process) -> Repair | None:
+    name = process.file.repair_prompt_name
+    return None if name is None else Repair(name, process.prompts[name])
+
+
+def _list_originals(words: Words, *, is_about_one: bool) -> tuple[Item, ...]:
+    """List the texts that an answer must not merely repeat.
+
+    What is made from one document alone, and is not about it, may be that document: merging it with
+    nothing changes nothing.
+    """
+    has_several = is_about_one or len(words.inputs) > 1
+    return (words.request, *(words.inputs if has_several else ()))
 
 
 def build_name(payload: TurnPayload, relation: Relation) -> ContributionName:

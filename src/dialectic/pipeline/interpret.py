@@ -15,6 +15,7 @@ from dialectic.core.documents.stitching import (
     says_the_same,
     seems_finished,
 )
+from dialectic.core.documents.turns import CUT_OFF, REPEATED
 from dialectic.core.job import Job
 from dialectic.core.models.messages import FinishReason, Reply, UsageSource
 from dialectic.core.text import clean_text
@@ -31,7 +32,6 @@ from dialectic.errors import (
     ProviderThrottled,
 )
 
-CUT_OFF = "cut_off"
 CONTINUATION_LIMIT = "continuation_limit"
 NO_PROGRESS = "no_progress"
 REPEATS_ITSELF = "repeats_itself"
@@ -61,6 +61,8 @@ class Limits:
 
     continues: bool
     continuations_max: int
+    # Whether to ask once more after a turn that adds nothing new.
+    may_repeat: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,9 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Continue:
-    """The answer was cut off; another turn continues the document."""
+    """Another turn continues the document; the flags of this turn say what it asks for."""
+
+    flags: tuple[str, ...] = ()
 
 
 def interpret(
@@ -119,10 +123,11 @@ def interpret(
 
 def close(said: Sequence[str], flag: str) -> Finish:
     """Build an incomplete document from the turns so far."""
-    return _finish(join(said), is_incomplete=True, flags=(flag,))
+    return finish(join(said), is_incomplete=True, flags=(flag,))
 
 
-def _finish(joined: Joined, *, is_incomplete: bool, flags: tuple[str, ...] = ()) -> Finish:
+def finish(joined: Joined, *, is_incomplete: bool, flags: tuple[str, ...] = ()) -> Finish:
+    """Build a document from its joined turns."""
     # Clean again: a character sequence may have been split between two turns.
     text, notes = clean_text(joined.text)
     cleaned = (f"cleaned: {note}" for note in notes)
@@ -137,11 +142,11 @@ def _follow_end(
         # The model stopped, but the text seems unfinished: ask once to continue, then accept it.
         if limits.continues and not has_stopped and len(said) < limits.continuations_max:
             return Continue()
-        return _finish(joined, is_incomplete=False, flags=(UNCLOSED,))
+        return finish(joined, is_incomplete=False, flags=(UNCLOSED,))
     before = join(said).text
     if before and not joined.text[len(before) :].strip() and not seems_finished(before):
-        return close([*said, reply.text], NO_PROGRESS)
-    return _finish(joined, is_incomplete=False)
+        return _follow_nothing_new(said, limits, close([*said, reply.text], NO_PROGRESS))
+    return finish(joined, is_incomplete=False)
 
 
 def _follow_cut(reply: Reply, said: Sequence[str], limits: Limits) -> Finish | Continue:
@@ -150,14 +155,21 @@ def _follow_cut(reply: Reply, said: Sequence[str], limits: Limits) -> Finish | C
         return close(turns, CUT_OFF)
     if said:
         if says_the_same(said[-1], reply.text):
-            return close(said, REPEATS_ITSELF)
+            return _follow_nothing_new(said, limits, close(said, REPEATS_ITSELF))
         added = len(_join(reply, said).text[len(join(said).text) :].strip())
         if added < min(PROGRESS_CHARS_MIN, max(1, reply.usage.output_tokens)):
             is_echo = added < len(reply.text.strip())
-            return close(turns, REPEATS_ITSELF if is_echo else NO_PROGRESS)
+            flag = REPEATS_ITSELF if is_echo else NO_PROGRESS
+            return _follow_nothing_new(said, limits, close(turns, flag))
     if len(said) >= limits.continuations_max:
         return close(turns, CONTINUATION_LIMIT)
     return Continue()
+
+
+def _follow_nothing_new(said: Sequence[str], limits: Limits, closed: Finish) -> Finish | Continue:
+    """Ask once more after a turn that adds nothing; then accept the text as it is."""
+    may_ask = limits.continues and limits.may_repeat and len(said) < limits.continuations_max
+    return Continue((REPEATED,)) if may_ask else closed
 
 
 def _join(reply: Reply, said: Sequence[str]) -> Joined:
@@ -244,6 +256,11 @@ def decide_fate(
             raise AssertionError(message)
         case unreachable:
             assert_never(unreachable)
+
+
+def is_final(job: Job, error: DialecticError) -> bool:
+    """Tell whether a job would end with this error."""
+    return isinstance(decide_fate(job, error, jitter=random.Random(0)), Fail)  # noqa: S311  unused
 
 
 def _is_used_up(job: Job, error: DialecticError) -> bool:

@@ -71,6 +71,20 @@ def test_every_prompt_of_the_shipped_process_renders_with_what_every_prompt_is_g
     assert "\n\n\n\n" not in text
 
 
+def test_the_repair_prompt_names_the_sections_or_the_copied_text() -> None:
+    sections = ["## Risks", "## Gaps"]
+    asked = render_template(
+        "repair", STANDARD.prompts["repair"], {"sections": sections, "copied": ""}
+    )
+    assert "- `## Risks`\n- `## Gaps`\n" in asked
+    again = render_template(
+        "repair", STANDARD.prompts["repair"], {"sections": [], "copied": "Thesis A"}
+    )
+    assert '"Thesis A"' in again
+    assert "lacks" not in again
+    assert "\n\n\n" not in asked + again
+
+
 @each_case("name", SENT)
 def test_a_prompt_that_is_sent_holds_the_request_the_feedback_and_its_inputs_in_order(
     name: str,

@@ -14,7 +14,7 @@ from dialectic.cli.backend import Backend, open_backend
 from dialectic.cli.display.quote import check_funds, describe_limits, is_wanted, show_quote
 from dialectic.cli.display.results import prepare_out, telling_unstarted, work_and_follow
 from dialectic.cli.input import read_overlay, read_prompt, read_resource
-from dialectic.cli.options import name_command
+from dialectic.cli.options import name_command, strict_option
 from dialectic.cli.terminal import count, echo_json, load_settings, run_async, say
 from dialectic.contract.sessions import RunQuote, RunRequest
 from dialectic.core.documents.file_paths import ResourceKind
@@ -37,6 +37,7 @@ class RunOptions:
     out: Path | None
     dry_run: bool
     detach: bool
+    strict: bool
     as_json: bool
     yes: bool
 
@@ -129,6 +130,7 @@ class RunOptions:
 @click.option("--budget", metavar="USD", help="Spending limit of the session; never exceeded.")
 @click.option("--dry-run", is_flag=True, help="Print the expected cost and time, and stop.")
 @click.option("--detach", is_flag=True, help="Start the session, print its id and exit.")
+@strict_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event on stdout.")
 @click.option("--yes", is_flag=True, help="Answer yes to every question.")
 def run(
@@ -143,6 +145,7 @@ def run(
     no_continue: bool,
     dry_run: bool,
     detach: bool,
+    strict: bool,
     as_json: bool,
     yes: bool,
     **options: Any,
@@ -166,6 +169,7 @@ def run(
         out=out,
         dry_run=dry_run,
         detach=detach,
+        strict=strict,
         as_json=as_json,
         yes=yes,
     )
@@ -218,7 +222,12 @@ async def _follow(
     as_json = run_options.as_json
     if not run_options.detach:
         return await work_and_follow(
-            backend, session_id, as_json=as_json, out=run_options.out, quote=quoted.lines
+            backend,
+            session_id,
+            as_json=as_json,
+            out=run_options.out,
+            quote=quoted.lines,
+            strict=run_options.strict,
         )
     if as_json:
         echo_json({"session_id": session_id})

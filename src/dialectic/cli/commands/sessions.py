@@ -29,15 +29,17 @@ from dialectic.cli.display.quote import (
 from dialectic.cli.display.results import (
     has_stage_to_read,
     prepare_out,
+    say_warnings,
     say_what_next,
     work_and_follow,
 )
 from dialectic.cli.error_report import advise, mark
-from dialectic.cli.options import name_command
+from dialectic.cli.options import name_command, strict_option
 from dialectic.cli.terminal import count, echo_json, printable, say, show_time
 from dialectic.contract.contributions import JobRecord
 from dialectic.contract.projects import Kind
 from dialectic.contract.sessions import SessionDetail
+from dialectic.core.documents.shortcomings import describe_document
 from dialectic.core.job import JobStatus
 from dialectic.core.money.price import parse_usd
 from dialectic.core.money.quote import SessionForecast
@@ -174,9 +176,10 @@ def _describe(backend: Backend, detail: SessionDetail) -> Iterator[str]:
     for one in detail.contributions:
         if one.is_intermediate:
             continue
-        cut = "  incomplete" if one.is_incomplete else ""
-        cut += "  stale" if one.is_stale else ""
-        yield f"Document  {backend.locate(one.storage_path)}{cut}"
+        notes = [*describe_document(one), *(["stale"] if one.is_stale else [])]
+        yield "  ".join([f"Document  {backend.locate(one.storage_path)}", *notes])
+    for warning in detail.list_warnings():
+        yield f"Warning   {warning}"
     if find_end_of(detail) is ExitCode.WAITING:
         command = "next" if has_stage_to_read(session) else "resume"
         yield f"Waits     `{name_command(f'{command} {str(session.id)[:8]}')}` continues"
@@ -194,8 +197,9 @@ def _describe_errors(job: JobRecord) -> Iterator[str]:
 
 @click.command()
 @click.argument("session")
+@strict_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event on stdout.")
-def watch(session: str, *, as_json: bool) -> None:
+def watch(session: str, *, strict: bool, as_json: bool) -> None:
     """Follow SESSION from its start to its end; other workers do the work."""
 
     async def act(backend: Backend) -> ExitCode:
@@ -209,7 +213,7 @@ def watch(session: str, *, as_json: bool) -> None:
             say_what_next(detail.session)
         if not as_json:
             await report_unread(backend, shown=session_id)
-        return code
+        return say_warnings(detail, code, strict=strict)
 
     try:
         run_with_backend(act)
@@ -236,6 +240,7 @@ def watch(session: str, *, as_json: bool) -> None:
 )
 @click.option("--detach", is_flag=True, help="Leave the work to other workers.")
 @job_option
+@strict_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event on stdout.")
 def resume(
     session: str,
@@ -246,6 +251,7 @@ def resume(
     approve_spend: bool,
     full_answers_only: bool | None,
     detach: bool,
+    strict: bool,
     as_json: bool,
 ) -> None:
     """Resume SESSION where it stopped; saved work is not repeated."""
@@ -278,7 +284,7 @@ def resume(
         await backend.generate(session_id)
         if detach:
             return ExitCode.DONE
-        return await work_and_follow(backend, session_id, as_json=as_json, out=out)
+        return await work_and_follow(backend, session_id, as_json=as_json, out=out, strict=strict)
 
     run_with_backend(act)
 

@@ -23,11 +23,13 @@ from dialectic.contract.events import (
     AnswerLimited,
     ContributionContinued,
     ContributionReceived,
+    DocumentLacking,
     Event,
     EventError,
     JobFailed,
     JobPaused,
     JobRetrying,
+    PlanTakenOver,
     ReceivedContribution,
     SavedChunk,
     SessionCancelled,
@@ -36,6 +38,7 @@ from dialectic.contract.events import (
     StageEnded,
 )
 from dialectic.contract.sessions import SessionDetail
+from dialectic.core.documents.shortcomings import name_documents
 from dialectic.core.job import ENDED, WAITING, JobStatus
 from dialectic.core.session_state import Phase
 from dialectic.errors import ExitCode
@@ -94,6 +97,15 @@ FUNDS_REASONS = frozenset({"insufficient_funds", "spend_needs_approval"})
 JOB_PAUSED = "job paused"
 
 
+# Why another turn of an answer is due.
+REASONS = {
+    "cut_off": "was cut off and continues",
+    "repeated_turn": "repeated itself and is asked to continue",
+    "sections_requested": "is asked for missing sections",
+    "rewrite_requested": "repeated an input and is asked to write its own document",
+}
+
+
 class Display(Protocol):
     """Shows events to a user or a program."""
 
@@ -128,14 +140,14 @@ def describe_event(event: Event) -> str | None:
             line = f"{row.stage}: {who} wrote {row.size_bytes:,} bytes{cut}: {name_file(row)}"
         case ContributionContinued(chunk=chunk) as data:
             line = (
-                f"{data.stage_slug}: {chunk.model_name} was cut off and continues, turn "
-                f"{data.continuation_number}: {name_file(chunk)}"
+                f"{data.stage_slug}: {chunk.model_name} {describe_reason(data.reason)}, "
+                f"turn {data.continuation_number}: {name_file(chunk)}"
             )
-        case AnswerLimited() as data:
-            line = (
-                f"{data.stage_slug}: the available money limited an answer of {data.model_name} to "
-                f"{data.max_output_tokens:,} of {data.limited_from_tokens:,} tokens"
-            )
+        case DocumentLacking() | PlanTakenOver() | AnswerLimited() as data:
+            warning = describe_warning(data)
+            if warning is None:
+                return None
+            line = f"{data.stage_slug}: {warning}"
         case StageAdvanced() as data:
             line = f"{data.stage_slug}: {data.message}"
         case StageEnded() as data:
@@ -151,6 +163,27 @@ def describe_event(event: Event) -> str | None:
         case _:
             return None
     return f"  {line}"
+
+
+def describe_warning(data: DocumentLacking | PlanTakenOver | AnswerLimited) -> str | None:
+    """Describe what is not as promised; None if the line of the contribution says it."""
+    match data:
+        case DocumentLacking():
+            lacks = [f"lacks {name_documents(data.missing)}"] if data.missing else []
+            lacks += ["repeats an input"] if data.is_copy else []
+            return f"warning: {data.model_name} {' and '.join(lacks)}" if lacks else None
+        case PlanTakenOver():
+            return f"warning: the lead wrote no checklist; Pending/ has that of {data.model_name}"
+        case AnswerLimited():
+            return (
+                f"the available money limited an answer of {data.model_name} to "
+                f"{data.max_output_tokens:,} of {data.limited_from_tokens:,} tokens"
+            )
+
+
+def describe_reason(reason: str) -> str:
+    """Describe why another turn is due; a newer server may have other reasons."""
+    return REASONS.get(reason, "is asked for more")
 
 
 def name_file(row: ReceivedContribution | SavedChunk) -> str:

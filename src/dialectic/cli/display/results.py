@@ -42,8 +42,12 @@ async def work_and_follow(
     out: Path | None,
     seen: Seen | None = None,
     quote: Quote | None = None,
+    strict: bool = False,
 ) -> ExitCode:
-    """Run the session to its end, showing new events."""
+    """Run the session to its end, showing new events.
+
+    If `strict`, documents that lack something make it fail.
+    """
 
     async def follow() -> ExitCode:
         with open_display(backend, as_json=as_json, quote=quote) as display:
@@ -69,7 +73,7 @@ async def work_and_follow(
         _say_what_helps(code, detail)
         if not as_json:
             await report_unread(backend, shown=session_id)
-        return code
+        return say_warnings(detail, code, strict=strict)
 
     try:
         code = await backend.run_until(follow(), session_id=session_id, conclude=conclude)
@@ -79,6 +83,15 @@ async def work_and_follow(
     if code is ExitCode.INTERRUPTED:
         tell_left(backend, session_id)
     return code
+
+
+def say_warnings(detail: SessionDetail, code: ExitCode, *, strict: bool) -> ExitCode:
+    """Print what a session's documents lack; return the exit code, which `strict` may change."""
+    warnings = detail.list_warnings()
+    for warning in warnings:
+        say(f"Warning: {warning}")
+    is_over = code in (ExitCode.DONE, ExitCode.WAITING)
+    return ExitCode.FAILED if strict and warnings and is_over else code
 
 
 @contextlib.contextmanager

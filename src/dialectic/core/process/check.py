@@ -13,11 +13,13 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from dialectic.core.documents.file_paths import ContributionName, StageFolder
+from dialectic.core.documents.headings import list_clashes
 from dialectic.core.documents.prompts import list_variables
 from dialectic.core.job import COMBINED
 from dialectic.core.process.definition import (
     FEEDBACK,
     FORMS,
+    REPAIR,
     SHARED_PROMPTS,
     ExpectedDocument,
     InputRule,
@@ -83,7 +85,7 @@ def build_process(
     _raise_first(place, _list_errors(file, prompts))
     order = _order_stages(file, place)
     _raise_first(place, _list_input_errors(order))
-    names = _list_prompts(file) | (SHARED_PROMPTS.keys() & prompts.keys())
+    names = _list_prompts(file) | (SHARED_PROMPTS.keys() - {REPAIR}) & prompts.keys()
     used = {name: prompts[name] for name in sorted(names)}
     places = overlay_places or [f"{place}: overlay {n}" for n in range(1, len(overlays) + 1)]
     built: dict[str, Overlay] = {}
@@ -144,7 +146,8 @@ def _name_entry(node: Any, index: int) -> str:
 
 def _list_prompts(file: ProcessFile) -> set[str]:
     names = {name for s in file.stages for name in (s.system_prompt_name, s.prompt_template_name)}
-    return names | {step.prompt_template_name for s in file.stages for step in s.steps}
+    names |= {step.prompt_template_name for s in file.stages for step in s.steps}
+    return names | ({file.repair_prompt_name} if file.repair_prompt_name else set())
 
 
 def _find_double(names: Iterable[str]) -> str | None:
@@ -159,7 +162,7 @@ def _list_errors(file: ProcessFile, prompts: Mapping[str, str]) -> Iterator[str]
     for name in sorted(SHARED_PROMPTS.keys() & prompts.keys()):
         known = SHARED_PROMPTS[name]
         yield from _list_template_errors(
-            f"shared prompt {name!r}", name, prompts, known=known, needed=sorted(known)
+            f"shared prompt {name!r}", name, prompts, known=known, needed=sorted(known - {"copied"})
         )
     for stage in file.stages:
         where = f"stage {stage.slug!r}"
@@ -179,6 +182,14 @@ def _list_errors(file: ProcessFile, prompts: Mapping[str, str]) -> Iterator[str]
             yield from _list_length_errors(inner, step, prompts)
             yield from _list_step_errors(inner, step)
             yield from list_sample_errors(inner, step)
+    if (repair := file.repair_prompt_name) is not None:
+        yield from _list_template_errors(
+            "`repair_prompt_name`",
+            repair,
+            prompts,
+            known=SHARED_PROMPTS[REPAIR],
+            needed=("sections",),
+        )
     yield from list_shrink_errors(file)
 
 
@@ -291,8 +302,11 @@ def _list_document_errors(where: str, documents: Sequence[ExpectedDocument]) -> 
             yield f"{field} {document.key!r}: give either `heading` or `json_key`."
     if double := _find_double(document.key for document in documents):
         yield f"{field}: two documents have the `key` {double!r}; rename one."
-    if double := _find_double(d.heading.casefold() for d in documents if d.heading is not None):
-        yield f"{field}: two documents have the `heading` {double!r}; change one."
+    for document in documents:
+        if document.synonyms and document.heading is None:
+            yield f"{field} {document.key!r}: `synonyms` are for a `heading`; remove them."
+    for clash in list_clashes(documents):
+        yield f"{field}: two documents have the title or synonym {clash!r}; change one."
     if double := _find_double(d.json_key for d in documents if d.json_key is not None):
         yield f"{field}: two documents have the `json_key` {double!r}; change one."
 

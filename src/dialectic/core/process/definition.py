@@ -14,7 +14,7 @@ import functools
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
@@ -28,18 +28,22 @@ FEEDBACK = "feedback"
 STAGES_MAX = 20
 STEPS_MAX = 20
 SHRINK_MAX = 20
+SYNONYMS_MAX = 20
 EXPECTED_TOKENS_MAX = 1_000_000
 WORDS_MAX = 1_000_000
 # The length in words is rounded: a model cannot count to the last word.
 WORDS_STEP = 50
 
+# The prompt that asks for missing sections, or for a document in place of a copy.
+REPAIR = "repair"
 # Prompts that every process has, and the variables of each. A process without one of them uses
-# that of the standard process.
+# that of the standard process; `repair` only if the process names it as its `repair_prompt_name`.
 SHARED_PROMPTS = {
     "abstract": frozenset({"purpose", "text", "words"}),
     "continuation": frozenset({"place", "tail"}),
     "merge": frozenset({"inputs", "budget_words"}),
     "merge_system": frozenset[str](),
+    REPAIR: frozenset({"sections", "copied"}),
 }
 
 # The pattern of each kind of name, and its description. Names that become parts of file names
@@ -140,6 +144,10 @@ class ExpectedDocument(_Part):
     key: str = Field(pattern=DOCUMENT_KEY, max_length=40)
     title: str = Field(min_length=1)
     heading: str | None = Field(default=None, pattern=HEADING)
+    # Other titles that models give to this section.
+    synonyms: tuple[Annotated[str, Field(pattern=ONE_LINE, max_length=80)], ...] = Field(
+        default=(), max_length=SYNONYMS_MAX
+    )
     json_key: str | None = Field(default=None, min_length=1)
     # For the lead model: each subsection becomes a file of the agreed plan, in Pending/.
     fills_pending: StrictBool = False
@@ -277,6 +285,9 @@ class ProcessFile(_Part):
     title: str = Field(min_length=1)
     description: str = ""
     starting_stage: str
+    # The prompt that asks once for missing sections, or for a document in place of a copy. Without
+    # it nothing is asked for again.
+    repair_prompt_name: str | None = None
     domains: tuple[str, ...] = Field(default=("General",), min_length=1)
     stages: tuple[Stage, ...] = Field(min_length=1, max_length=STAGES_MAX)
     transitions: tuple[Transition, ...] = ()

@@ -238,7 +238,7 @@ def test_no_value_in_any_field_makes_checking_fail_in_another_way(
         lambda c: stage(c, "synthesis")["expected_output_artifacts"].append(
             {"key": "more", "title": "More", "heading": "## RISKS"}
         ),
-        "`expected_output_artifacts`: two documents have the `heading` '## risks'",
+        "`expected_output_artifacts`: two documents have the title or synonym 'RISKS'",
     ),
     (
         lambda c: stage(c, "synthesis")["expected_output_artifacts"].append(

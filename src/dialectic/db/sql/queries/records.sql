@@ -285,6 +285,55 @@ from dialectic_stage_runs
 where session_id = $1
 order by iteration_number, position
 
+-- name: list_plan_sources
+-- For each complete stage that promises a plan: the model whose checklist fills Pending/, or null.
+select r.stage_slug, r.iteration_number, f.model_name,
+  coalesce(f.model_index = s.lead_model_index, false) as is_lead
+from dialectic_sessions s
+join dialectic_stages t on t.tenant_id = s.tenant_id and t.process_template_id = s.process_template_id
+  and t.expected_output_artifacts @> '{"documents": [{"fills_pending": true}]}'
+join dialectic_stage_runs r on r.tenant_id = s.tenant_id and r.session_id = s.id
+  and r.stage_slug = t.slug and r.status = 'complete'
+left join lateral (
+  select c.model_name, c.model_index
+  from dialectic_contributions c
+  join dialectic_project_resources p
+    on p.tenant_id = c.tenant_id and p.source_contribution_id = c.id and p.resource_type = 'work_item'
+  where c.tenant_id = s.tenant_id and c.session_id = s.id
+    and c.iteration_number = r.iteration_number and c.stage = r.stage_slug
+  limit 1
+) f on true
+where s.id = $1
+order by r.iteration_number, r.position
+
+-- name: list_plan_answers
+-- The models of a stage in the order in which their checklists count: the lead, then those after it.
+-- The caller holds the lock of the stage's row.
+select m.model_index, c.model_name, c.id as contribution_id, c.content,
+  c.id is null and not m.has_ended as is_awaited,
+  exists (
+    select from dialectic_project_resources p
+    where p.tenant_id = c.tenant_id and p.source_contribution_id = c.id
+      and p.resource_type = 'work_item'
+  ) as has_filled
+from dialectic_sessions s
+cross join lateral (
+  select (j.payload ->> 'model_index')::integer as model_index,
+    bool_and(dialectic.is_ended(j.status)) as has_ended
+  from dialectic_generation_jobs j
+  where j.tenant_id = s.tenant_id and j.session_id = s.id and j.iteration_number = $2
+    and j.stage_slug = $3 and j.parent_job_id is null and j.payload ->> 'replaces' is null
+    and j.job_type is distinct from 'combine'
+  group by 1
+) m
+left join dialectic_contributions c
+  on c.tenant_id = s.tenant_id and c.session_id = s.id and c.iteration_number = $2 and c.stage = $3
+  and c.contribution_type = $4 and c.model_index = m.model_index
+  and c.edit_version = 1 and c.turn_index = 0
+where s.id = $1
+order by (m.model_index - s.lead_model_index + cardinality(s.selected_model_ids))
+  % cardinality(s.selected_model_ids), c.rank
+
 -- name: insert_contribution
 -- With its files, as insert_files does. Followers of the session receive the full record, with an
 -- excerpt ($8) in place of the text. Columns
