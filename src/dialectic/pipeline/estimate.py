@@ -48,10 +48,9 @@ from dialectic.tokens.counting import count_request_tokens, get_counter
 OUTPUT_TOKENS = 2_000
 # Expected lengths are in tokens; convert them to bytes for other tokenizers.
 BYTES_PER_TOKEN = 4
-# A declared length is a floor in words. Markdown of one word has this many tokens, and an answer
-# is longer than its floor by this factor.
+# A declared length is a floor in words, and answers are expected to keep close to it. A word of
+# Markdown has this many tokens.
 TOKENS_PER_WORD = 1.35
-OVER_FLOOR = 1.1
 # Reasoning tokens are charged too. This is the factor until we have learned the real one.
 REASONING_FACTOR = 3
 # The worst-case ratio between two tokenizers' counts of a text.
@@ -359,7 +358,7 @@ def _expect_tokens(part: Stage | Step, input_words: float) -> float:
         return part.expected_output_tokens
     if part.length is None:
         return OUTPUT_TOKENS
-    return part.length.compute_words(input_words) * TOKENS_PER_WORD * OVER_FLOOR
+    return part.length.compute_words(input_words) * TOKENS_PER_WORD
 
 
 def _measure_bytes(size: int, reader: Author) -> Tokens:

@@ -143,7 +143,7 @@ def test_a_shared_prompt_that_lacks_or_invents_a_variable_is_refused(own: Path) 
 def test_a_length_and_the_prompt_that_tells_it_belong_together(own: Path) -> None:
     file, prompt = own / "process.toml", own / "prompts" / "thesis.md"
     whole, text = file.read_text(), prompt.read_text()
-    file.write_text(whole.replace("length = { words_min = 1800 }\n", "", 1))
+    file.write_text(whole.replace("length = { words_min = 1500 }\n", "", 1))
     with pytest.raises(InvalidProcess, match="`length` is missing"):
         load_process(str(own))
     file.write_text(whole)
@@ -151,7 +151,7 @@ def test_a_length_and_the_prompt_that_tells_it_belong_together(own: Path) -> Non
     with pytest.raises(InvalidProcess, match="never uses 'words'"):
         load_process(str(own))
     prompt.write_text(text)
-    file.write_text(whole.replace("words_min = 1800", "words_min = 1800, words_max = 9", 1))
+    file.write_text(whole.replace("words_min = 1500", "words_min = 1500, words_max = 9", 1))
     with pytest.raises(InvalidProcess, match="`words_max` is less than `words_min`"):
         load_process(str(own))
 

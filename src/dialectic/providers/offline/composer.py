@@ -42,6 +42,9 @@ NOTICE = (
 )
 CRITERIA = ("fit to the request", "concreteness", "feasibility", "attention to risk")
 MILESTONES_MAX = 6
+# A document that is shorter than asked is written again with more of its sources, so often and
+# with at most so many times more; a part of it does not grow, hence the factor.
+GROWTHS_MAX, GROWTH_MAX, GROWTH = 2, 6.0, 1.3
 DETAILED = 2  # milestones with steps of about a day each
 
 
@@ -51,7 +54,15 @@ def compose(model: str, system: str, task: str, rng: Random) -> str:
     # A model with another name, such as a small-window test model, borrows a voice.
     borrowed = list(VOICES)[sum(name.encode()) % len(VOICES)]
     voice = VOICES[next((voice for voice in VOICES if voice in name), borrowed)]
-    return Composer(voice, read_brief(system, task), rng).write()
+    brief, state = read_brief(system, task), rng.getstate()
+    text, growth = Composer(voice, brief, rng).write(), 1.0
+    for _ in range(GROWTHS_MAX if brief.sources else 0):
+        if (words := len(text.split())) >= brief.words_min:
+            break
+        growth = min(growth * GROWTH * brief.words_min / words, GROWTH_MAX)
+        rng.setstate(state)  # the same draft, with more of what the sources say
+        text = Composer(voice, brief, rng, growth).write()
+    return text
 
 
 def split_sections(document: str) -> list[str]:
@@ -62,8 +73,15 @@ def split_sections(document: str) -> list[str]:
 class Composer(Evidence):
     """Writes one document; repeats a sentence or quotation only when it has used all others."""
 
-    def __init__(self, voice: Mapping[str, tuple[str, ...]], brief: Brief, rng: Random) -> None:
+    def __init__(
+        self,
+        voice: Mapping[str, tuple[str, ...]],
+        brief: Brief,
+        rng: Random,
+        growth: float = 1.0,
+    ) -> None:
         super().__init__(voice, brief, rng)
+        self.growth = growth
         self.title, *outline = VOCABULARY["outlines"].get(brief.task, "").split("|")
         self.wanted = brief.wanted or tuple(Wanted(f"## {t}", kind_of(t), "") for t in outline)
         self.kinds = {section.kind for section in self.wanted}
@@ -132,7 +150,7 @@ class Composer(Evidence):
             return [self.write_json(section)]
         frames: dict[str, str] = VOCABULARY["sections"]
         kind = self.choose_frame(section.kind)
-        special = f"{self.brief.task}_{kind}" if self.labels else ""
+        special = f"{self.brief.task}_{kind}" if self.labels or self.has_features else ""
         self.detailed = DETAILED if "detail" in section.note.lower() else 0
         blocks = self.fill_frame(frames.get(special) or frames[kind])
         below = "#" * min(6, section.heading.index(" ") + 1)
@@ -181,6 +199,14 @@ class Composer(Evidence):
             {"text": clip(text, 160), "f": self.number_feature(number)}
             for number, text in enumerate(self.brief.feedback, first)
         ]
+
+    def each_bounds(self) -> Iterator[Item]:
+        """List what is no feature: the limits, then the care for each topic, numbered on."""
+        first = len(self.topics[: self.items]) + len(self.brief.feedback) + 1
+        bounds = [(f"“{limit}”", "must") for limit in self.brief.limits]
+        bounds += [(f"Upkeep of {topic}", "should") for topic in self.topics[:2]]
+        for number, (bound, priority) in enumerate(bounds, first):
+            yield {"f": self.number_feature(number), "bound": bound, "priority": priority}
 
     def number_feature(self, number: int) -> str:
         return f"F{number}: " if self.has_features else ""

@@ -128,6 +128,7 @@ class Brief(NamedTuple):
     sources: tuple[Source, ...]
     shared: Mapping[str, Mapping[str, str]]  # statement -> labels that make it -> of which kind
     wanted: tuple[Wanted, ...]
+    words_min: int  # 0 if the prompt names no least length
     words_max: int
     base: str  # the label of the source whose numbers are kept
     is_own_work: bool  # the prompt says that the writer judges a text of its own
@@ -150,7 +151,6 @@ def read_brief(system: str, prompt: str) -> Brief:
     sources, shared = _read_sources(named, told + feedback if "request" in texts else feedback)
     wanted = _find_wanted(outside) or _find_wanted(_sample(system, READ_CHARS_MAX))
     subject, short = _find_subject(asked)
-    words_max = _PATTERNS["words_max"].search(outside)
     labels = [label for label, _ in named]
     return Brief(
         task=_decide_task(wanted, f"{system}\n{outside}", labels),
@@ -165,10 +165,16 @@ def read_brief(system: str, prompt: str) -> Brief:
         sources=sources,
         shared=shared,
         wanted=wanted,
-        words_max=int(words_max[1].replace(",", "")) if words_max else 1_500,
+        words_min=_find_number("words_min", outside, 0),
+        words_max=_find_number("words_max", outside, 1_500),
         base=found.group(1) if (found := _BASE.search(outside)) else "",
         is_own_work=any(_PATTERNS["own_work"].search(text) for text in (outside, *labels)),
     )
+
+
+def _find_number(name: str, text: str, default: int) -> int:
+    found = _PATTERNS[name].search(text)
+    return int(found[1].replace(",", "")) if found else default
 
 
 def upper(text: str) -> str:
