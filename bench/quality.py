@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,14 @@ GAIN_MIN = 1.03
 OURS = "dialectic, vectors and words"
 SINGLES = ("words alone (BM25)", "vectors alone")
 PLAIN = "plain rank fusion"
+ANGLES = "dialectic, from three angles"
+OVERLAP_MAX = 0.6
+# The union of the angles ranks about as the need alone: what it adds is further down.
+UNION_MIN = 0.98
 COLUMNS = tuple(
     Column(f"{name} {head}", f"{name} {metric}", digits=3)
     for name in COLLECTIONS
-    for head, metric in (("nDCG@10", "ndcg"), ("recall@20", "recall"))
+    for head, metric in (("nDCG@10", "ndcg"), ("recall@20", "recall"), ("overlap", "overlap"))
 )
 
 
@@ -47,6 +52,7 @@ def _measure(server: Server) -> dict[str, Any]:
         "embedder": embedder,
         "queries": int(os.environ.get(QUERIES_VARIABLE) or 0),
         "ours": OURS,
+        "angles": ANGLES,
         "weights": {OURS: WORD_WEIGHTS[embedder], SINGLES[0]: 2.0, SINGLES[1]: 0.0, PLAIN: 1.0},
     }
     found: dict[str, Any] = server.ask(
@@ -88,13 +94,25 @@ def judge(figures: Figures) -> list[Verdict]:
                 max(gains) >= GAIN_MIN,
             )
         )
-    return verdicts
+    return verdicts + list(_judge_angles(figures))
+
+
+def _judge_angles(figures: Figures) -> Iterator[Verdict]:
+    """Judge the angles of a task: they find different pieces, and together no worse ones."""
+    for column in COLUMNS:
+        found, alone = figures.value(ANGLES, column), figures.value(OURS, column)
+        if found is not None and column.metric.endswith("overlap"):
+            claim = f"{column.head} of two angles' first 50 pieces at most {OVERLAP_MAX:.0%}"
+            yield Verdict(claim, f"{found:.0%}", found <= OVERLAP_MAX)
+        elif found is not None and alone is not None and column.metric.endswith("ndcg"):
+            claim = f"{column.head} of all angles together: at least {UNION_MIN:.0%} of one"
+            yield Verdict(claim, f"{found:.3f} to {alone:.3f}", found >= UNION_MIN * alone)
 
 
 MEASURE = Measure(
     name="quality",
     title="P13 How good what is found is",
-    contenders=tuple(map(_contender, (OURS, *SINGLES, PLAIN))),
+    contenders=tuple(map(_contender, (OURS, *SINGLES, PLAIN, ANGLES))),
     columns=COLUMNS,
     judge=judge,
     rounds_max=1,

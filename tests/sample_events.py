@@ -73,11 +73,11 @@ def build_event(data: SessionEvent) -> Event:
 
 def build_received(**columns: Any) -> ContributionReceived:
     """Build the event of a contribution, with some columns of its row."""
-    numbers = ("iteration_number", "turn_index", "size_bytes", "edit_version")
+    numbers = ("iteration_number", "size_bytes", "edit_version")
     flags = ("is_intermediate", "is_incomplete", "is_stale", "is_latest_edit")
     row = {
         **dict.fromkeys(ReceivedContribution.model_fields, None),
-        **dict.fromkeys(("id", "session_id", "root_contribution_id"), SESSION),
+        **dict.fromkeys(("id", "session_id"), SESSION),
         **dict.fromkeys(("model_name", "stage", "contribution_type", "storage_path"), "x"),
         **dict.fromkeys(numbers, 1),
         **dict.fromkeys(flags, False),

@@ -7,6 +7,7 @@ import math
 import statistics
 import time
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4, uuid5
@@ -28,13 +29,22 @@ from dialectic.engine import Engine
 from dialectic.processes.loader import load_process
 from dialectic.retrieval.embedders import Embedder, open_embedder
 from dialectic.retrieval.index import Source, hash_source, index, prepare
-from dialectic.retrieval.search import Angle, build_queries, choose
+from dialectic.retrieval.search import (
+    WORD_WEIGHT,
+    WORD_WEIGHTS,
+    Angle,
+    build_queries,
+    choose,
+    turn_rows,
+)
 
 SPACE = UUID("c0ffee00-0000-4000-8000-000000000007")
 # Pieces asked for, so that enough documents come out of them.
 PIECES = 100
 NDCG_AT, RECALL_AT = 10, 20
 INDEX_AT_ONCE = 100
+# Pieces that each angle finds.
+FROM_ANGLE = 50
 WORDS_ALONE, VECTORS_ALONE, PLAIN = 2.0, 0.0, 1.0
 
 
@@ -66,7 +76,15 @@ async def _judge(
     queries = {row["_id"]: row["text"] for row in _read_lines(folder / "queries.jsonl")}
     asked = [key for key in queries if key in judged][: options.get("queries") or None]
     ranks: dict[str, list[list[str]]] = {}
+    overlaps: list[float] = []
     for key in asked:
+        from_angles, overlap = await _ask_angles(
+            engine, account, embedder, project_id, queries[key]
+        )
+        overlaps.append(overlap)
+        ranks.setdefault(options["angles"], []).append(
+            list(dict.fromkeys(names[source_id] for source_id in from_angles))
+        )
         for way, ranked in (
             await _rank(engine, account, embedder, project_id, queries[key], options)
         ).items():
@@ -74,7 +92,35 @@ async def _judge(
                 list(dict.fromkeys(names[source_id] for source_id in ranked))
             )
     gains = [judged[key] for key in asked]
-    return {way: _score(ranked, gains) for way, ranked in ranks.items()}
+    scores = {way: _score(ranked, gains) for way, ranked in ranks.items()}
+    scores[options["angles"]]["overlap"] = statistics.mean(overlaps)
+    return scores
+
+
+async def _ask_angles(
+    engine: Engine, account: Account, embedder: Embedder, project_id: UUID, text: str
+) -> tuple[list[UUID], float]:
+    """Rank the union of all angles; and the share of the first pieces that two angles have."""
+    queries = build_queries(text, embedder)
+    rows = turn_rows(queries, (await embedder.embed([query.text for query in queries])).rows)
+    answers = []
+    for query, row in zip(queries, rows, strict=True):
+        asked = Question(
+            embedding_model=embedder.name,
+            vector=row.tolist(),
+            words=query.words,
+            word_weight=WORD_WEIGHTS.get(embedder.name, WORD_WEIGHT),
+            limit=FROM_ANGLE,
+        )
+
+        async def look(connection: Connection, asked: Question = asked) -> list[Match]:
+            return await memory.match_chunks(connection, Scope(project_id=project_id), asked)
+
+        answers.append(await engine.db.transact(account.tenant_id, look))
+    chosen = choose(answers, [query.angle.weight for query in queries], FROM_ANGLE)
+    found = [{match.id for match in answer} for answer in answers]
+    shares = [len(one & other) / FROM_ANGLE for one, other in combinations(found, 2)]
+    return [piece.source_id for piece in chosen], statistics.mean(shares)
 
 
 async def _rank(
@@ -93,7 +139,7 @@ async def _rank(
         asked = Question(
             embedding_model=embedder.name,
             vector=vector,
-            words=query.text,
+            words=query.words,
             word_weight=weight,
             limit=PIECES,
         )
@@ -201,7 +247,7 @@ async def matching(options: Options) -> dict[str, dict[str, list[float]]]:
         await _put_all(engine, account, project_id, pieces)
         await connection.execute("set maintenance_work_mem = '512MB'")
         await connection.execute(built)
-        await connection.execute("vacuum analyze dialectic_memory")
+        await connection.execute("vacuum analyze dialectic_memory_pieces")
         await connection.execute("vacuum analyze dialectic_memory_words")
         await connection.close()
         search = _Search(engine, account, project_id, pieces)

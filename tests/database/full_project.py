@@ -119,7 +119,6 @@ class Project:
             "stage": place.folder.stage,  # type: ignore[union-attr]
             "iteration_number": place.folder.iteration,  # type: ignore[union-attr]
             "contribution_type": place.contribution.contribution_type,  # type: ignore[union-attr]
-            "root_contribution_id": str(contribution_id),
             "content": text,
             "storage_path": path,
             "size_bytes": len(document.encode()),
@@ -135,7 +134,6 @@ class Project:
             "rank": 1,
             "origin": 1,
             "created_at": "2026-05-01T10:00:01.25+00:00",
-            "turn_index": 0,
             "is_intermediate": False,
             "is_incomplete": False,
             "is_stale": False,
@@ -252,7 +250,6 @@ def _add_texts(made: Project) -> None:
         "# Bread\n\nSell it cheaply.\n",
         user_id=made.account.user_id,
         edit_version=2,
-        root_contribution_id=first,
         original_model_contribution_id=first,
     )
     made.add_resource(
@@ -349,12 +346,14 @@ async def _insert_sessions(admin: Any, made: Project, process_id: UUID, *, in_fl
         "wallet_id": str(made.account.wallet_id),
         "session_description": "the first try",
         "selected_model_ids": [str(model_id) for model_id in made.models.values()],
+        "dropped_seats": [],
         "lead_model_index": 2,
         "until_stage_slug": "paralysis",
         "max_retries": 3,
         "max_output_tokens": 4000,
         "is_autopilot": False,
         "continue_until_complete": True,
+        "wait_for_all": False,
     }
     first: Row = {
         "id": str(made.session_id),
@@ -396,6 +395,8 @@ def _run(made: Project, stage: str, iteration: int, nth: int) -> Row:
         "status": "complete",
         "planned_units": 4,
         "finished_units": 3,
+        "seats": [1, 2],
+        "lost_seats": [],
         "started_at": f"2026-05-01T1{nth}:00:00+00:00",
         "completed_at": f"2026-05-01T1{nth}:30:00+00:00",
     }

@@ -273,7 +273,6 @@ def _contribution(tenant: Tenant, nth: int) -> Row:
         stage=STAGE,
         iteration_number=1,
         contribution_type="thesis",
-        root_contribution_id=tenant.row_id("dialectic_contributions", nth),
         content="a",
         storage_path=f"{tenant.name}/{nth}.md",
         size_bytes=1,
@@ -500,7 +499,7 @@ TABLES = {
     "dialectic_memory_sources": Table(
         _memory_source, key=("tenant_id", "source_id", "embedding_model")
     ),
-    "dialectic_memory": Table(_memory, key=("tenant_id", "source_id", "position")),
+    "dialectic_memory_pieces": Table(_memory, key=("tenant_id", "source_id", "position")),
     "dialectic_memory_words": Table(_memory_word, key=("tenant_id", "source_id", "lexeme")),
     "chats": Table(_chat),
     "chat_messages": Table(_chat_message),

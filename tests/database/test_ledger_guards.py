@@ -251,9 +251,9 @@ MINE = "wallet_id = '{wallet}' and tenant_id = '{tenant}'"
 CONTRIBUTION = "00000000-0000-0000-0000-0000000000c1"
 ANSWER = (
     "insert into dialectic_contributions (tenant_id, id, session_id, job_id, model_name, stage,"
-    " iteration_number, contribution_type, root_contribution_id, content, storage_path,"
+    " iteration_number, contribution_type, content, storage_path,"
     " raw_response_storage_path, size_bytes) values ('{tenant}', '" + CONTRIBUTION + "',"
-    " '{session}', gen_random_uuid(), 'a/1', 'thesis', 1, 'thesis', '" + CONTRIBUTION + "', 'a',"
+    " '{session}', gen_random_uuid(), 'a/1', 'thesis', 1, 'thesis', 'a',"
     " 'a.md', 'a.json', 1)"
 )
 # What is done, the invariants that it breaks, and a place that must be named.

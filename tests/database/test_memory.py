@@ -154,7 +154,7 @@ async def test_those_who_index_at_once_index_once(place: Place) -> None:
         *(place.put(StaticEmbedder(), *sources[::step]) for step in (1, -1, 1, -1))
     )
     assert sum(each.sources for each in done) == len(sources)
-    assert await place.count("dialectic_memory") == len(sources)
+    assert await place.count("dialectic_memory_pieces") == len(sources)
 
 
 async def test_a_changed_text_takes_the_place_of_the_old_one(place: Place) -> None:
@@ -186,8 +186,8 @@ async def test_an_embedder_whose_vectors_change_their_size_reads_all_again(
     assert (await place.put(larger, source(HALL))) == Indexed(1, 1, 0)
     (found,) = await place.search(larger, OUR_PROJECT, "village hall")
     assert found.source_id == source(HALL).id
-    assert await place.count("dialectic_memory where dimensions = 6") == 1
-    assert await place.count("dialectic_memory") == 1
+    assert await place.count("dialectic_memory_pieces where dimensions = 6") == 1
+    assert await place.count("dialectic_memory_pieces") == 1
 
 
 async def test_a_text_without_words_is_indexed_and_found_nowhere(place: Place) -> None:
@@ -202,9 +202,26 @@ async def test_a_deleted_project_takes_all_of_it_along(place: Place) -> None:
     await transaction.start()
     await place.admin.execute("set local session_replication_role = origin")
     await place.admin.execute("delete from dialectic_memory_sources")
-    assert await place.count("dialectic_memory") == 0
+    assert await place.count("dialectic_memory_pieces") == 0
     assert await place.count("dialectic_memory_words") == 0
     await transaction.rollback()
+
+
+async def test_pieces_are_read_with_their_session_and_source_by_their_own_tenant(
+    place: Place,
+) -> None:
+    await place.put(StaticEmbedder(), source(HALL))
+    statement = (
+        "select session_id, source_contribution_id, source_resource_id, content, metadata,"
+        " embedding from dialectic_memory"
+    )
+    (row,) = await place.app.transact(OURS.id, lambda c: c.fetch(statement))
+    assert (row["session_id"], row["source_contribution_id"]) == (source(HALL).session_id, None)
+    assert row["source_resource_id"] == source(HALL).id
+    assert "fetch the key" in row["content"]
+    assert (row["metadata"]["position"], row["metadata"]["heading_path"]) == (0, ["Hall"])
+    assert row["embedding"].count(",") == StaticEmbedder().dimensions - 1
+    assert await place.app.transact(THEIRS.id, lambda c: c.fetch(statement)) == []
 
 
 async def test_a_vector_of_the_wrong_size_is_refused(place: Place) -> None:
@@ -364,7 +381,7 @@ async def test_no_search_crosses_from_one_tenant_to_another(place: Place, index_
     embedder = StaticEmbedder()
     await place.put(embedder, source(HALL))
     await place.put(embedder, source(HALL, tenant=THEIRS), tenant=THEIRS)
-    await place.admin.execute("update dialectic_memory set is_graphed = true")
+    await place.admin.execute("update dialectic_memory_pieces set is_graphed = true")
     vector = (await embedder.embed([HALL])).rows[0].tolist()
     asked = Question(
         embedding_model=embedder.name, vector=vector, words="village hall", word_weight=1.0, limit=9
@@ -402,7 +419,7 @@ async def test_the_index_finds_nearly_all_that_comparing_one_by_one_finds(place:
                 tenant.id,
                 lambda c, s=size, n=number, t=tenant: put_random(c, t, n, s, rng),  # type: ignore[misc]
             )
-    assert await place.count("dialectic_memory where is_graphed") == 2 * 100
+    assert await place.count("dialectic_memory_pieces where is_graphed") == 2 * 100
     hits = 0
     for row in rng.normal(size=(6, 256)):
         found = {}

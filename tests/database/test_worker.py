@@ -559,8 +559,8 @@ def check_contribution(row: asyncpg.Record, written: dict[str, bytes]) -> None:
     record = json.loads(written[row["raw_response_storage_path"]])
     raw = record["response"]
     assert body == row["content"] == record["answer"]["text"]
-    assert row["id"] == row["root_contribution_id"] == derive_contribution_id(row["job_id"])
-    assert (row["turn_index"], row["edit_version"], row["is_latest_edit"]) == (0, 1, True)
+    assert row["id"] == derive_contribution_id(row["job_id"])
+    assert (row["edit_version"], row["is_latest_edit"]) == (1, True)
     assert (row["stage"], row["contribution_type"], row["iteration_number"]) == (STAGE, "thesis", 1)
     assert (row["finish_reason"], row["raw_finish_reason"]) == ("stop", "stop")
     assert (row["is_incomplete"], row["flags"], row["usage_source"]) == (False, [], "reported")
@@ -661,17 +661,14 @@ async def test_documents_that_descend_from_each_other_can_be_deleted(
     session: RunningSession,
 ) -> None:
     await generate(session, session.session_id)
-    # As turns of one answer, critiques and later stages will be.
+    # As critiques and later stages will be.
     await session.admin.execute(
         """
         update dialectic_contributions c
-        set root_contribution_id = first.id, turn_index = nth, source_group = first.id,
-          target_contribution_id = first.id
+        set source_group = first.id, target_contribution_id = first.id
         from (select min(id::text)::uuid as id from dialectic_contributions where tenant_id = $1)
-            as first,
-          (select id, row_number() over (order by id) - 1 as nth
-            from dialectic_contributions where tenant_id = $1) as numbered
-        where c.tenant_id = $1 and numbered.id = c.id and c.id <> first.id
+            as first
+        where c.tenant_id = $1 and c.id <> first.id
         """,
         session.account.tenant_id,
     )

@@ -443,6 +443,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "add_resource": {"kind": "success_criteria", "name": "n", "text": "t"},
     "create_session": {"models": ["offline/skeptic"]},
     "change_session": {"budget": 1},
+    "replace_seat": {"model": "offline/skeptic"},
     "submit_session": {"feedback": "Go on."},
     "give_feedback": {"stage": "thesis", "text": "Go on."},
     "edit_contribution": {"content": "Mine."},
@@ -496,6 +497,7 @@ async def list_ids(user: ApiUser, finished_session: FinishedSession) -> dict[str
         "token_id": await find("/tokens"),
         "chunk_id": str(uuid4()),
         "notification_id": "1",
+        "seat": "1",
     }
 
 

@@ -61,7 +61,8 @@ def change(folder: Path, old: str, new: str) -> None:
 def test_the_list_names_the_shipped_process_and_where_own_ones_go(home: Home) -> None:
     result = home.tell("list")
     assert result.code == 0, result.stderr
-    assert result.stdout.startswith("standard: Standard dialectic\n")
+    assert result.stdout.startswith("digest: Digest of long material\n")
+    assert "\nstandard: Standard dialectic\n" in result.stdout
     assert "57 calls for 3 models; shipped" in result.stdout
     assert str(home.path / "processes" / "NAME") in result.stderr
 
@@ -72,11 +73,12 @@ def test_ones_own_are_listed_first_and_a_broken_one_says_what_is_wrong(home: Hom
     home.keep("standard", SHIPPED)
     result = home.tell("list", "--json")
     assert result.code == 0, result.stderr
-    broken, mine, shadow = json.loads(result.stdout)["processes"]
+    broken, mine, shadow, shipped = json.loads(result.stdout)["processes"]
     assert "`starting_stage`" in broken["error"]["message"]
     assert mine["stages"] == ["pros-and-cons", "verdict"]
     assert mine["folder"] == str(home.path / "processes" / "pros-and-cons")
     assert (shadow["name"], shadow["is_shipped"]) == ("standard", False)
+    assert (shipped["name"], shipped["is_shipped"]) == ("digest", True)
     plain = home.tell("list").stdout
     assert "broken: broken\n" in plain
     assert "pros-and-cons: Pros and cons\n" in plain

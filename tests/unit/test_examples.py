@@ -52,9 +52,9 @@ def test_every_prompt_of_an_example_renders_with_what_it_is_given(folder: Path) 
         "words": "900",
         "base": "B",
         "overlay": "",
-        "seat": "",
-        "stance": "",
         "steps": [],
+        "seat": "builder",
+        "stance": "Build it soon.",
     }
     assert set(given) == VARIABLES
     prompts = load_process(str(folder)).prompts

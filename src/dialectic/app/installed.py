@@ -51,6 +51,12 @@ def list_processes(own: Path) -> list[ProcessSummary]:
     return [_describe_listed(one) for one in loader.list_processes(own)]
 
 
+def list_domains(own: Path) -> list[str]:
+    """List the domains of the processes that have a name."""
+    names = [name for one in list_processes(own) for name in one.domains]
+    return list(dict.fromkeys(names))
+
+
 def _describe_listed(one: Listed) -> ProcessSummary:
     if isinstance(one.found, Process):
         return describe_process(one.found, is_shipped=one.folder is None)

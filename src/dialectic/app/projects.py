@@ -5,12 +5,14 @@ No stage starts here. Ids derive from the request, so that a retry creates nothi
 
 from __future__ import annotations
 
+import asyncio
 import functools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 from uuid import UUID
 
+from dialectic.app import installed
 from dialectic.app.transaction import Transaction
 from dialectic.contract.projects import (
     Project,
@@ -20,7 +22,12 @@ from dialectic.contract.projects import (
     ResourceRequest,
 )
 from dialectic.contract.sessions import RunRequest, SessionOptions, SessionRequest
-from dialectic.core.documents.file_paths import GeneralResource, InitialPrompt, build_path
+from dialectic.core.documents.file_paths import (
+    GeneralResource,
+    InitialPrompt,
+    ResourceKind,
+    build_path,
+)
 from dialectic.core.models.model import ModelCard, parse_model_list
 from dialectic.core.money.price import parse_usd
 from dialectic.core.process.definition import Process
@@ -31,6 +38,7 @@ from dialectic.core.run_request import (
     check_prompt,
     check_run_request,
     derive_name,
+    get_domain,
     get_lead,
 )
 from dialectic.core.slug import slugify_name
@@ -39,11 +47,11 @@ from dialectic.core.text import clean_text
 from dialectic.db.tables import files, records
 from dialectic.db.tables.records import SQL, NewResource, Owner, choose_slug
 from dialectic.engine import Engine
-from dialectic.errors import Conflict, TooLarge, UsageError
+from dialectic.errors import Conflict, NotFound, TooLarge, UsageError
 from dialectic.ledger import wallets
 from dialectic.processes.loader import load_named
 from dialectic.providers.catalog import choose_default_models
-from dialectic.publishing.publish import delete_files, discard_files_in
+from dialectic.publishing.publish import delete_files, discard_file_in, discard_files_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +75,7 @@ class CheckedRun:
     """
 
     process: Process
+    domain: str
     cards: list[ModelCard]
     lead: int
     budget_credits: int | None
@@ -82,7 +91,7 @@ def check_run(engine: Engine, request: AnyRequest, domain: str) -> CheckedRun:
     if not isinstance(named, Process):
         named = load_named(named, own=engine.settings.own_processes)
     process = shrink_process(named, request.shrink)
-    check_run_request(process, until=request.until, domain=domain)
+    domain = check_run_request(process, until=request.until, domain=domain)
     models = (
         choose_default_models(engine.catalog, engine.settings)
         if request.models is None
@@ -91,21 +100,27 @@ def check_run(engine: Engine, request: AnyRequest, domain: str) -> CheckedRun:
     budget = None if request.budget is None else parse_usd(request.budget)
     lead = get_lead(models, request.lead)
     cards = [engine.catalog.load_card(name) for name in models]
-    return CheckedRun(process, cards, lead, budget)
+    return CheckedRun(process, domain, cards, lead, budget)
 
 
 async def create_session(tx: Transaction, request: RunRequest) -> CreatedSession:
     """Create a project with its first session; the prompt becomes a file and a resource."""
     run = check_run(tx.engine, request, request.domain)  # raise before any write
-    project_id, slug, notes = await create_project(tx, request)
+    project_id, slug, notes = await create_project(tx, request, domains=run.process.file.domains)
     session_id = await _insert_session(tx, project_id, request, run)
     return CreatedSession(project_id, session_id, slug, notes)
 
 
-async def create_project(tx: Transaction, new: ProjectRequest) -> tuple[UUID, str, list[str]]:
-    """Create a project; return its id, its folder and notes on its prompt."""
+async def create_project(
+    tx: Transaction, new: ProjectRequest, *, domains: Collection[str] | None = None
+) -> tuple[UUID, str, list[str]]:
+    """Create a project; return its id, its folder and notes on its prompt.
+
+    Its domain is one of the given ones, or of any installed process.
+    """
     connection, account, project_id = tx.connection, tx.account, tx.derive_id("project")
     tx.publish(project_id)
+    domain = await _get_domain(tx, new.domain, domains)
     prompt, notes = check_prompt(new.prompt, bytes_max=tx.engine.settings.max_prompt_bytes)
     name, overlay = check_name(new.name) or derive_name(prompt), check_overlay(new.overlay)
     made: str | None = await connection.fetchval(SQL["find_project_slug"], project_id)
@@ -113,7 +128,7 @@ async def create_project(tx: Transaction, new: ProjectRequest) -> tuple[UUID, st
         return project_id, made, notes
     wanted = slugify_name(name, fallback="project")
     slug = await choose_slug(connection, account.tenant_id, wanted, project_id)
-    domain_id = await records.upsert_domain(connection, account.tenant_id, new.domain)
+    domain_id = await records.upsert_domain(connection, account.tenant_id, domain)
     await connection.execute(
         SQL["insert_project"],
         account.tenant_id,
@@ -138,8 +153,22 @@ async def create_project(tx: Transaction, new: ProjectRequest) -> tuple[UUID, st
     return project_id, slug, notes
 
 
-async def add_session(tx: Transaction, project_id: UUID, request: SessionRequest) -> UUID:
-    """Create another session of a project."""
+async def _get_domain(tx: Transaction, domain: str, known: Collection[str] | None) -> str:
+    if known is None:
+        own = tx.engine.settings.own_processes
+        known = await asyncio.to_thread(installed.list_domains, own)
+    return get_domain(domain, known, "The processes have")
+
+
+async def add_session(
+    tx: Transaction,
+    project_id: UUID,
+    request: AnyRequest,
+    resources: Sequence[ResourceRequest] = (),
+) -> UUID:
+    """Create another session of a project, after adding resources to the project."""
+    for given in resources:
+        await add_resource(tx, project_id, given)
     project = await get(tx, project_id)
     run = check_run(tx.engine, request, project.domain)
     return await _insert_session(tx, project_id, request, run)
@@ -151,6 +180,12 @@ async def _insert_session(
     """Insert a session with a pinned process and a budget."""
     connection, account, session_id = tx.connection, tx.account, tx.derive_id("session")
     process, first = run.process, run.process.order[0].slug
+    options = request.model_dump(mode="json", include=set(SessionOptions.model_fields))
+    if request.session_description.strip():
+        bytes_max = tx.engine.settings.max_prompt_bytes
+        options["session_description"], _ = check_prompt(
+            request.session_description.strip(), bytes_max=bytes_max
+        )
     if await connection.fetchval(SQL["session_exists"], session_id):
         return session_id  # an earlier try has committed
     process_id = await records.pin_process(connection, account.tenant_id, process)
@@ -171,7 +206,7 @@ async def _insert_session(
         first,
         request.until or process.order[-1].slug,
         tx.engine.settings.max_retries,
-        request.model_dump(mode="json", include=set(SessionOptions.model_fields)),
+        options,
     )
     if run.budget_credits is not None:
         await wallets.set_budget(connection, session_id, run.budget_credits)
@@ -204,7 +239,11 @@ async def get(tx: Transaction, project_id: UUID) -> Project:
 
 
 async def change(tx: Transaction, project_id: UUID, wanted: ProjectChange) -> Project:
-    """Rename, archive or restore a project, or change its overlay; its folder keeps its name."""
+    """Rename, archive or restore a project, or change its domain or overlay.
+
+    Its folder keeps its name. Running sessions have the new domain's guidance and the new overlay
+    in their next prompts.
+    """
     project = await get(tx, project_id)
     named = project.name if wanted.name is None else check_name(wanted.name)
     if not named:
@@ -216,9 +255,13 @@ async def change(tx: Transaction, project_id: UUID, wanted: ProjectChange) -> Pr
     status = project.status
     if wanted.is_archived is not None:
         status = "archived" if wanted.is_archived else "active"
+    domain_id = None
+    if wanted.domain is not None:
+        domain = await _get_domain(tx, wanted.domain, await _list_domains(tx, project_id))
+        domain_id = await records.upsert_domain(tx.connection, tx.account.tenant_id, domain)
     overlay = project.overlay if wanted.overlay is None else check_overlay(wanted.overlay)
     stored = _store_overlay(overlay)
-    await tx.connection.execute(SQL["change_project"], project_id, named, status, stored)
+    await tx.connection.execute(SQL["change_project"], project_id, named, status, domain_id, stored)
     await files.make_due(tx.connection, project_id)
     return await get(tx, project_id)
 
@@ -226,6 +269,17 @@ async def change(tx: Transaction, project_id: UUID, wanted: ProjectChange) -> Pr
 def _store_overlay(overlay: str) -> Json:
     """Build the stored form of what a project adds to every prompt."""
     return {"overlay": overlay} if overlay else {}
+
+
+async def _list_domains(tx: Transaction, project_id: UUID) -> list[str]:
+    """List the domains that all processes of a project's sessions have; else of any process."""
+    rows = await tx.connection.fetch(SQL["list_domains_of_sessions"], project_id)
+    shared = [row["name"] for row in rows if row["is_shared"]]
+    return (
+        shared
+        if rows
+        else await asyncio.to_thread(installed.list_domains, tx.engine.settings.own_processes)
+    )
 
 
 async def add_resource(tx: Transaction, project_id: UUID, given: ResourceRequest) -> UUID:
@@ -244,7 +298,7 @@ async def add_resource(tx: Transaction, project_id: UUID, given: ResourceRequest
     await connection.execute(SQL["lock_slug"], account.tenant_id, slug)
     taken = {
         file["path"]
-        for file in await connection.fetch(SQL["list_files_of_project"], project_id, slug)
+        for file in await connection.fetch(SQL["list_taken_paths"], project_id, f"{slug}/")
     }
     (resource,) = _build_given([given], slug, taken)
     owner = Owner(account.user_id, project_id)
@@ -252,6 +306,29 @@ async def add_resource(tx: Transaction, project_id: UUID, given: ResourceRequest
     await files.make_due(connection, project_id)
     tx.publish(project_id)
     return records.derive_resource_id(project_id, resource.path)
+
+
+async def remove_resource(tx: Transaction, project_id: UUID, resource_id: UUID) -> None:
+    """Remove a resource that a person gave to a project; later prompts do not include it."""
+    row = await tx.connection.fetchrow(SQL["find_resource"], project_id, resource_id)
+    if row is None:
+        raise NotFound(
+            f"Resource {resource_id} does not exist in project {project_id}.",
+            reason="no_resource",
+            subject=str(resource_id),
+        )
+    if row["resource_type"] not in [kind.value for kind in ResourceKind]:
+        raise Conflict(
+            f"{row['storage_path']} is the project's prompt, which cannot be removed.",
+            reason="is_prompt",
+            subject=str(resource_id),
+        )
+    path = row["storage_path"]
+    await tx.connection.execute(SQL["delete_resource"], project_id, resource_id)
+    await discard_file_in(tx.connection, project_id, path)
+    await files.make_due(tx.connection, project_id)
+    tx.publish(project_id)
+    tx.after_commit[path] = functools.partial(delete_files, tx.engine, tx.account.tenant_id, [path])
 
 
 async def delete(tx: Transaction, project_id: UUID) -> None:

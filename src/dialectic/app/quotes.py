@@ -189,7 +189,7 @@ async def quote_session(engine: Engine, account: Account, session_id: UUID) -> S
         return session, context, await _build_brief(connection, context), written, earlier
 
     session, context, brief, written, earlier = await engine.db.transact(account.tenant_id, work)
-    cards = [engine.catalog.load_card(name) for name in context.models]
+    cards = _load_cards(engine, context)
     terms = _build_terms(
         engine,
         context.process,
@@ -222,6 +222,17 @@ async def quote_session(engine: Engine, account: Account, session_id: UUID) -> S
 _Found: TypeAlias = tuple[
     asyncpg.Record, JobContext, Brief, Sequence[asyncpg.Record], tuple[Sample, ...]
 ]
+
+
+def _load_cards(engine: Engine, context: JobContext) -> list[ModelCard]:
+    """Load the facts about the models of all seats; one that left may be unknown by now."""
+    known = engine.catalog.cards
+    seats = enumerate(context.models, start=1)
+    active = context.models[context.active_seats[0] - 1]
+    return [
+        engine.catalog.load_card(active if s in context.dropped_seats and m not in known else m)
+        for s, m in seats
+    ]
 
 
 def _build_terms(
@@ -259,6 +270,8 @@ async def _build_brief(connection: Connection, context: JobContext) -> Brief:
         feedback={slug: said.feedback for slug, said in words.items()},
         outcome_bytes=outcomes,
         overlay=context.overlay,
+        seats=context.stage_seats,
+        lost_seats=context.lost_seats,
     )
 
 
@@ -296,7 +309,7 @@ def _list_existing(rows: Sequence[asyncpg.Record], iteration: int) -> dict[Docum
             "text_bytes"
         ]
         for row in rows
-        if row["iteration_number"] == iteration and row["is_latest_edit"] and row["turn_index"] == 0
+        if row["iteration_number"] == iteration and row["is_latest_edit"]
     }
 
 

@@ -14,6 +14,7 @@ from typing import BinaryIO
 from dialectic.cli.terminal import say
 from dialectic.contract.projects import ResourceRequest
 from dialectic.core.documents.file_paths import ResourceKind
+from dialectic.core.run_request import check_overlay
 from dialectic.errors import UsageError
 from dialectic.uploads.read import LIMITS, Uploaded, is_document, read_upload
 
@@ -56,7 +57,15 @@ def read_prompt(
     """Read a prompt and the notes about it; its file may be PDF or DOCX."""
     _check_one(text, file, "prompt")
     if file is None or str(file) == "-":
-        return read_text(text, file, what="prompt", bytes_max=bytes_max), ()
+        prompt = read_text(text, file, what="prompt", bytes_max=bytes_max)
+        if not prompt.strip():
+            raise UsageError(
+                "The prompt is empty. Give it as an argument, with --file, or as `-` on standard "
+                "input.",
+                reason="empty",
+                subject="prompt",
+            )
+        return prompt, ()
     read = _read_document(file, "prompt", bytes_max)
     return read.text, read.notes
 
@@ -84,13 +93,14 @@ def read_resource(given: str, *, bytes_max: int) -> ResourceRequest:
 
 
 def read_overlay(given: str) -> str:
-    """Read an overlay given as a text or as the name of a file."""
+    """Read an overlay given as a text or as the name of a file; reject one that is too long."""
     path = Path(given)
     try:
         is_file = path.is_file()
     except (OSError, ValueError):  # too long or not a name: it is a text
         is_file = False
-    return read_text(None, path, what="overlay") if is_file or given == "-" else given
+    is_read = is_file or given == "-"
+    return check_overlay(read_text(None, path, what="overlay") if is_read else given)
 
 
 def _check_one(

@@ -24,6 +24,7 @@ from dialectic.app import (
     plan_files,
     projects,
     quotes,
+    seats,
     sessions,
     transfer,
     wallet,
@@ -41,22 +42,30 @@ from dialectic.contract.accounts import (
     Transaction,
     Wallet,
 )
-from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary
+from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary, SystemPrompt
 from dialectic.contract.contributions import ChunkRecord, ContributionRecord, EditedContribution
 from dialectic.contract.events import FROM_THE_START, Event, format_id
 from dialectic.contract.notifications import NotificationPage, ReadResult
 from dialectic.contract.projects import (
+    Document,
     ExportedProject,
     ImportedProject,
     Kind,
     PlanFile,
+    Project,
+    ProjectChange,
     ProjectFile,
+    ProjectSummary,
+    Resource,
+    ResourceRequest,
     SearchResults,
 )
 from dialectic.contract.sessions import (
     RunQuote,
     RunRequest,
     SavedFeedback,
+    Seat,
+    SessionChange,
     SessionDetail,
     SessionSummary,
 )
@@ -79,6 +88,8 @@ T = TypeVar("T")
 P = ParamSpec("P")
 # How often a session without events is checked.
 LOOK_S = 0.5
+RESOURCES_LISTED_MAX = 10_000
+PROMPTS_LISTED_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +146,40 @@ class LocalBackend:
 
     async def generate(self, session_id: UUID) -> None:
         await self.tenant.run(sessions.generate, session_id)
+
+    # -- existing projects
+
+    async def list_projects(self, limit: int) -> list[ProjectSummary]:
+        rows = await self.transact(lambda c: lists.list_projects(c, PageQuery(limit)))
+        return [ProjectSummary.model_validate(row) for row in rows]
+
+    async def load_project(self, project_id: UUID) -> Project:
+        return await self.tenant.run(projects.get, project_id)
+
+    async def change_project(self, project_id: UUID, wanted: ProjectChange) -> Project:
+        return await self.tenant.run(projects.change, project_id, wanted)
+
+    async def add_session(self, project_id: UUID, request: RunRequest) -> UUID:
+        return await self.tenant.run(
+            projects.add_session, project_id, self._load(request), request.resources
+        )
+
+    async def list_resources(self, project_id: UUID) -> list[Resource]:
+        page = PageQuery(RESOURCES_LISTED_MAX)
+        rows = await self.transact(lambda c: lists.list_resources(c, page, project_id))
+        return [Resource.model_validate(row) for row in rows]
+
+    async def load_document(self, document_id: UUID) -> Document:
+        row = await self.transact(lambda c: lists.load_document(c, document_id))
+        return Document.model_validate(row)
+
+    async def add_resource(self, project_id: UUID, given: ResourceRequest) -> Resource:
+        return await self.load_document(
+            await self.tenant.run(projects.add_resource, project_id, given)
+        )
+
+    async def remove_resource(self, project_id: UUID, resource_id: UUID) -> None:
+        await self.tenant.run(projects.remove_resource, project_id, resource_id)
 
     # -- looking
 
@@ -215,6 +260,18 @@ class LocalBackend:
 
     async def retry(self, session_id: UUID) -> list[str]:
         return await self.tenant.run(sessions.retry, session_id)
+
+    async def list_seats(self, session_id: UUID) -> list[Seat]:
+        return (await self.tenant.run(sessions.get, session_id)).seats
+
+    async def change_models(self, session_id: UUID, models: list[str]) -> None:
+        await self.tenant.run(sessions.change, session_id, SessionChange(models=models))
+
+    async def drop_seat(self, session_id: UUID, seat: int) -> None:
+        await self.tenant.run(seats.drop, session_id, seat)
+
+    async def replace_seat(self, session_id: UUID, seat: int, model: str) -> None:
+        await self.tenant.run(seats.replace, session_id, seat, model)
 
     async def give_feedback(
         self, session_id: UUID, stage: str, text: str, target_id: UUID | None
@@ -316,6 +373,11 @@ class LocalBackend:
     async def list_chats(self, limit: int) -> list[ChatSummary]:
         rows = await self.transact(lambda c: chats.list_chats(c, limit=limit))
         return [ChatSummary.model_validate(row) for row in rows]
+
+    async def list_system_prompts(self) -> list[SystemPrompt]:
+        page = PageQuery(PROMPTS_LISTED_MAX)
+        rows = await self.transact(lambda c: lists.list_system_prompts(c, page))
+        return [SystemPrompt.model_validate(row) for row in rows]
 
 
 def load_process_detail(settings: Settings, name: str) -> ProcessDetail:

@@ -46,6 +46,7 @@ COMMANDS = {
     "regenerate": ("session_actions", "Let the same model write a contribution again."),
     "next": ("session_actions", "Submit feedback and start the next stage."),
     "iterate": ("session_actions", "Start another iteration from the session's last outputs."),
+    "seat": ("seats", "The models of a session: list, drop, replace."),
     "list": ("documents", "List sessions, or the contributions of one."),
     "show": ("documents", "Show a contribution, or a session."),
     "diff": ("documents", "Compare two contributions."),
@@ -53,6 +54,8 @@ COMMANDS = {
     "plan": ("plan", "The files of the agreed plan: list, show, edit, move."),
     "export": ("documents", "Export a project to a zip file."),
     "import": ("documents", "Import a project from a zip file."),
+    "project": ("projects", "Projects: list, change."),
+    "resource": ("projects", "Resources of a project: add, list, remove."),
     "chat": ("chat", "Chat with one model."),
     "models": ("models", "Models: list, sync, test."),
     "process": ("process", "Processes: list, show, check."),
@@ -80,12 +83,16 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         'dialectic run "…" --models offline/architect,offline/skeptic*2 --out plans',
         "dialectic run --file brief.pdf --pause --resource domain_standards=rules.md",
         "dialectic run --file brief.md --budget 2.50 --dry-run",
+        'dialectic run --project "Village hall" "This time for the winter only."',
     ),
     "status": ("dialectic status", "dialectic status 41ac --quote"),
     "watch": ("dialectic watch 41ac", "dialectic watch 41ac --json | jq .type"),
     "pause": ("dialectic pause 41ac",),
     "resume": ("dialectic resume 41ac", "dialectic resume 41ac --budget 5 --approve-spend"),
     "cancel": ("dialectic cancel 41ac",),
+    "seat list": ("dialectic seat list 41ac",),
+    "seat drop": ("dialectic seat drop 41ac 2",),
+    "seat replace": ("dialectic seat replace 41ac 2 offline/skeptic",),
     "wallet balance": ("dialectic wallet balance", "dialectic wallet balance --org Bakers"),
     "wallet topup": (
         'dialectic wallet topup 20 --note "for May"',
@@ -100,6 +107,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "dialectic export 41ac --finished",
     ),
     "import": ("dialectic import hall.zip",),
+    "project list": ("dialectic project list",),
+    "project change": ('dialectic project change 41ac --domain "Software Development"',),
+    "resource add": ('dialectic resource add "Village hall" domain_standards=rules.md',),
+    "resource list": ('dialectic resource list "Village hall"',),
+    "resource remove": ('dialectic resource remove "Village hall" 7f94',),
     "models list": ("dialectic models list",),
     "models sync": ("dialectic models sync openai",),
     "models test": ("dialectic models test offline/skeptic",),
@@ -322,9 +334,9 @@ def _complain(message: str, code: str) -> None:
 
 def _leave_unwritten() -> NoReturn:
     """Exit and drop unwritten output; the interpreter would try to flush it again."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for number in (1, 2):
-        os.dup2(nowhere, number)
+    from dialectic.cli.terminal import drop_output  # imported only if needed
+
+    drop_output(1, 2)
     sys.exit(ExitCode.FAILED)
 
 

@@ -104,7 +104,7 @@ def refuse_empty_options(command: click.Command) -> None:
 
 
 strict_option = click.option(
-    "--strict", is_flag=True, help="Exit with 1 if a document lacks something."
+    "--strict", is_flag=True, help="Exit with 1 if a document or a model is missing."
 )
 
 

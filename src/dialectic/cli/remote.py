@@ -31,16 +31,22 @@ from dialectic.contract.accounts import (
     Wallet,
 )
 from dialectic.contract.base import RequestBody, show_dollars
-from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary
+from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary, SystemPrompt
 from dialectic.contract.contributions import ChunkRecord, ContributionRecord, EditedContribution
 from dialectic.contract.events import FROM_THE_START, Event, StateReset, format_id
 from dialectic.contract.notifications import NotificationPage, ReadResult
 from dialectic.contract.projects import (
+    Document,
     ExportedProject,
     ImportedProject,
     Kind,
     PlanFile,
+    Project,
+    ProjectChange,
     ProjectFile,
+    ProjectSummary,
+    Resource,
+    ResourceRequest,
     SearchResults,
 )
 from dialectic.contract.sessions import (
@@ -48,6 +54,8 @@ from dialectic.contract.sessions import (
     RunQuote,
     RunRequest,
     SavedFeedback,
+    Seat,
+    SessionChange,
     SessionDetail,
     SessionRequest,
     SessionSummary,
@@ -198,6 +206,37 @@ class RemoteBackend:
     async def generate(self, session_id: UUID) -> None:
         await self._client.generate(session_id)
 
+    # -- existing projects
+
+    async def list_projects(self, limit: int) -> list[ProjectSummary]:
+        return await take(self._client.list_projects(), limit)
+
+    async def load_project(self, project_id: UUID) -> Project:
+        return await self._client.get_project(project_id)
+
+    async def change_project(self, project_id: UUID, wanted: ProjectChange) -> Project:
+        return await self._client.change_project(project_id, **wanted.model_dump())
+
+    async def add_session(self, project_id: UUID, request: RunRequest) -> UUID:
+        for given in request.resources:
+            await self.add_resource(project_id, given)
+        wanted = narrow(request, SessionRequest)
+        return (await self._client.create_session(project_id, wanted)).id
+
+    async def list_resources(self, project_id: UUID) -> list[Resource]:
+        return [one async for one in self._client.list_resources(project_id)]
+
+    async def load_document(self, document_id: UUID) -> Document:
+        return await self._client.get_document(document_id)
+
+    async def add_resource(self, project_id: UUID, given: ResourceRequest) -> Resource:
+        return await self._client.add_resource(
+            project_id, kind=given.kind.value, name=given.name, text=given.text
+        )
+
+    async def remove_resource(self, project_id: UUID, resource_id: UUID) -> None:
+        await self._client.remove_resource(project_id, resource_id)
+
     # -- looking
 
     async def list_sessions(self, limit: int) -> list[SessionSummary]:
@@ -292,6 +331,18 @@ class RemoteBackend:
             and job.iteration_number == after.iteration
         }
         return sorted(failed)
+
+    async def list_seats(self, session_id: UUID) -> list[Seat]:
+        return (await self._client.get_session(session_id)).seats
+
+    async def change_models(self, session_id: UUID, models: list[str]) -> None:
+        await self._client.change_session(session_id, SessionChange(models=models))
+
+    async def drop_seat(self, session_id: UUID, seat: int) -> None:
+        await self._client.drop_seat(session_id, seat)
+
+    async def replace_seat(self, session_id: UUID, seat: int, model: str) -> None:
+        await self._client.replace_seat(session_id, seat, model)
 
     async def give_feedback(
         self, session_id: UUID, stage: str, text: str, target_id: UUID | None
@@ -402,7 +453,7 @@ class RemoteBackend:
         )
 
     async def send(self, question: ChatRequest, on_text: OnText) -> ChatReply:
-        options = question.model_dump(exclude={"message", "model", "system_prompt_id", "stream"})
+        options = question.model_dump(exclude={"message", "model", "stream"})
         async for piece in self._client.chat(question.message, question.model, **options):
             if isinstance(piece, ChatReply):
                 return piece
@@ -415,6 +466,9 @@ class RemoteBackend:
 
     async def list_chats(self, limit: int) -> list[ChatSummary]:
         return await take(self._client.list_chats(), limit)
+
+    async def list_system_prompts(self) -> list[SystemPrompt]:
+        return [one async for one in self._client.list_system_prompts()]
 
 
 def _check_name(process: str) -> str:

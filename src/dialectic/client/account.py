@@ -22,6 +22,7 @@ from dialectic.contract.chats import (
     ChatRequest,
     ChatSummary,
     RewindRequest,
+    SystemPrompt,
 )
 from dialectic.contract.notifications import (
     Notification,
@@ -65,6 +66,11 @@ def get_process(name: str) -> Call[ProcessDetail]:
     return get(f"/processes/{name}", ProcessDetail)
 
 
+def list_system_prompts() -> Call[Page[SystemPrompt]]:
+    """List the system prompts that a chat can use."""
+    return get("/system-prompts", Page[SystemPrompt])
+
+
 def list_notifications(*, unread: bool = False) -> Call[Page[Notification]]:
     """List the messages to you, newest first."""
     return get("/notifications", Page[Notification], unread=unread or None)
@@ -104,6 +110,7 @@ def ask(  # noqa: PLR0913  what a question can say
     *,
     chat_id: UUID | None = None,
     system_instruction: str = "",
+    system_prompt_id: UUID | None = None,
     continue_until_complete: bool = False,
     max_output_tokens: int | None = None,
     rewind_from_message_id: UUID | None = None,
@@ -117,6 +124,7 @@ def ask(  # noqa: PLR0913  what a question can say
         model=model,
         chat_id=chat_id,
         system_instruction=system_instruction,
+        system_prompt_id=system_prompt_id,
         continue_until_complete=continue_until_complete,
         max_output_tokens=max_output_tokens,
         rewind_from_message_id=rewind_from_message_id,

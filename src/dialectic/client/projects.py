@@ -63,11 +63,12 @@ def change_project(
     project_id: UUID,
     *,
     name: str | None = None,
+    domain: str | None = None,
     is_archived: bool | None = None,
     overlay: str | None = None,
 ) -> Call[Project]:
-    """Rename, archive or unarchive a project, or change its overlay."""
-    body = fill(ProjectChange, name=name, is_archived=is_archived, overlay=overlay)
+    """Rename, archive or unarchive a project, or change its domain or overlay."""
+    body = fill(ProjectChange, name=name, domain=domain, is_archived=is_archived, overlay=overlay)
     return act(f"/projects/{project_id}", Project, body, method="PATCH")
 
 
@@ -87,6 +88,12 @@ def add_resource(
 def list_resources(project_id: UUID) -> Call[Page[Resource]]:
     """List a project's resources."""
     return get(f"/projects/{project_id}/resources", Page[Resource])
+
+
+def remove_resource(project_id: UUID, resource_id: UUID) -> Call[None]:
+    """Remove a resource from a project."""
+    path = f"/projects/{project_id}/resources/{resource_id}"
+    return Call(method="DELETE", path=path, read=ignore_body)
 
 
 def get_document(document_id: UUID) -> Call[Document]:

@@ -49,6 +49,16 @@ class ChatRequest(RequestBody):
         return self
 
 
+class SystemPrompt(ResponseBody):
+    """A system prompt of the processes that your sessions have run."""
+
+    id: UUID = Field(description="The `system_prompt_id` of a chat.")
+    name: str = Field(examples=["thesis_role"])
+    processes: list[str] = Field(description="The processes that use it.")
+    text: Annotated[str, Column("prompt_text")]
+    created_at: datetime
+
+
 class ChatUsage(ResponseBody):
     """The tokens of all calls that produced an answer."""
 

@@ -17,6 +17,24 @@ from dialectic.errors import Remedy, read_remedy
 T = TypeVar("T")
 RATING_MIN, RATING_MAX = 1, 5
 
+# What places a document and a job in the graph of a session.
+SeatNumber = Annotated[
+    int | None,
+    Column("model_index"),
+    Field(description="The number of its model among the session's models, from 1."),
+]
+AboutId = Annotated[
+    UUID | None,
+    Column("target_contribution_id"),
+    Field(description="The contribution that it critiques."),
+]
+SourceIds = Annotated[
+    list[UUID],
+    Column("source_contribution_ids"),
+    Field(description="The contributions it was written from."),
+]
+SourceGroup = Annotated[UUID | None, Field(description="The thesis that it descends from.")]
+
 
 class ReadVersion(ResponseBody):
     """A contribution that another was written from, and the version of it that was read."""
@@ -43,10 +61,15 @@ class ContributionSummary(Flagged):
 
     id: UUID
     session_id: UUID
+    job_id: UUID | None = Field(description="The job that wrote it; null for an edit by a user.")
     model: Annotated[str, Column("model_name")]
+    seat: SeatNumber
     stage: str
     iteration: Annotated[int, Column("iteration_number")]
     type: Annotated[str, Column("contribution_type")] = Field(examples=["thesis"])
+    about_id: AboutId
+    source_ids: SourceIds
+    source_group: SourceGroup
     path: Annotated[str, Column("storage_path")]
     version: Annotated[int, Column("edit_version")]
     is_incomplete: bool = Field(description="The answer was truncated and will not be continued.")
@@ -70,6 +93,7 @@ class Contribution(Flagged):
     session_id: UUID
     job_id: UUID | None
     model: Annotated[str, Column("model_name")]
+    seat: SeatNumber
     stage: str
     iteration: Annotated[int, Column("iteration_number")]
     type: Annotated[str, Column("contribution_type")]
@@ -84,15 +108,12 @@ class Contribution(Flagged):
     is_intermediate: bool
     is_stale: bool
     flags: list[str]
-    about_id: Annotated[UUID | None, Column("target_contribution_id")] = Field(
-        description="The contribution that it critiques.",
-    )
+    about_id: AboutId
     about_version_id: Annotated[UUID | None, Column("target_version_id")] = Field(
         description="The version of it that was read; null if it was not read, or unknown.",
     )
-    source_ids: Annotated[list[UUID], Column("source_contribution_ids")] = Field(
-        description="The contributions it was written from.",
-    )
+    source_ids: SourceIds
+    source_group: SourceGroup
     read: Annotated[list[ReadVersion], Column("read_versions")] = Field(
         description="The same, with the versions that were read.",
     )
@@ -146,12 +167,26 @@ class Job(ResponseBody):
 
     id: UUID
     parent_id: Annotated[UUID | None, Column("parent_job_id")]
+    prerequisite_id: Annotated[UUID | None, Column("prerequisite_job_id")] = Field(
+        description="The job that must end before this one runs."
+    )
     type: Annotated[str, Column("job_type")] = Field(examples=["execute"])
     stage: Annotated[str, Column("stage_slug")]
+    step: Annotated[str | None, Column("step_name")] = Field(
+        description="The step of its stage; null for a plan job.", examples=["critique"]
+    )
     iteration: Annotated[int, Column("iteration_number")]
+    target_id: Annotated[UUID | None, Column("target_contribution_id")] = Field(
+        description="The contribution that its document is about."
+    )
+    output: Annotated[str | None, Column("output_type")] = Field(
+        description="The type of contribution that it writes.", examples=["antithesis"]
+    )
+    contribution_id: UUID | None = Field(description="The contribution that it has written.")
     status: str = Field(examples=["processing"])
     status_reason: str | None
     model: Annotated[str | None, Column("model_name")]
+    seat: SeatNumber
     attempts: Annotated[int, Column("attempt_count")]
     retries: Annotated[int, Column("retry_count")]
     errors: Annotated[list[JobError], Column("error_details")]
@@ -177,12 +212,18 @@ class JobRecord(ResponseBody):
 
     id: UUID
     parent_job_id: UUID | None
+    prerequisite_job_id: UUID | None
     job_type: str | None
     stage_slug: str
+    step_name: str | None
     iteration_number: int
+    target_contribution_id: UUID | None
+    output_type: str | None
+    contribution_id: UUID | None
     status: JobStatus
     status_reason: str | None
     model_name: str | None
+    model_index: int | None
     attempt_count: int
     retry_count: int
     error_details: list[JobError]
@@ -248,6 +289,11 @@ class ContributionFields(ResponseBody):
 class ContributionLine(Flagged, ContributionFields):
     """The newest version of a contribution in the list of its session."""
 
+    job_id: UUID | None
+    model_index: int | None
+    target_contribution_id: UUID | None
+    source_contribution_ids: list[UUID]
+    source_group: UUID | None
     size_bytes: int
     read_versions: list[ReadVersion]
 
@@ -275,7 +321,6 @@ class ContributionRecord(Flagged, ContributionFields):
     prompt_template_name: str | None
     usage_source: str | None
     original_model_contribution_id: UUID | None
-    root_contribution_id: UUID
     user_id: UUID | None
     manifest: Json | None
     results: Json | None = Field(description="What its job has read.")

@@ -145,9 +145,7 @@ class ReceivedContribution(ContributionFields, EventPart):
     read_version_ids: list[UUID]
     words_hash: str | None
     target_contribution_id: UUID | None
-    root_contribution_id: UUID
     original_model_contribution_id: UUID | None
-    turn_index: int
     is_latest_edit: bool
     raw_response_storage_path: str | None
     mime_type: str
@@ -258,6 +256,8 @@ class JobRetrying(JobErrorEvent):
 
     type = "contribution_generation_retrying"
 
+    retry_in_s: float | None = Field(default=None, description="When the next attempt starts.")
+
 
 class JobFailed(JobErrorEvent):
     """A job failed for good."""
@@ -294,6 +294,21 @@ class SessionCancelled(SessionEvent):
     type = "session_cancelled"
 
 
+class SeatChanged(SessionEvent):
+    """A seat left the session, or has another model; the session goes on."""
+
+    type = "session_seat_changed"
+
+    stage_slug: str
+    iteration_number: int
+    seat: int
+    model_name: str
+    change: str = Field(examples=["failed", "dropped", "replaced"])
+    remaining: int = Field(description="How many seats the session has now.")
+    job_id: UUID | None = Field(default=None, description="The job that failed, if one did.")
+    error: EventError | None = Field(default=None, description="Why it failed.")
+
+
 EVENT_TYPES: tuple[type[SessionEvent], ...] = (
     StageStarted,
     StageAdvanced,
@@ -309,6 +324,7 @@ EVENT_TYPES: tuple[type[SessionEvent], ...] = (
     PlanFileKept,
     SessionPaused,
     SessionCancelled,
+    SeatChanged,
 )
 
 

@@ -49,7 +49,11 @@ class ProjectRequest(RequestBody):
         description="If empty, the first words of the prompt.",
         examples=["Village hall"],
     )
-    domain: Name = Field(default="General", examples=["General"])
+    domain: Name = Field(
+        default="General",
+        description="A domain of the installed processes, in any letter case.",
+        examples=["General"],
+    )
     overlay: Overlay = Field(
         default="",
         description="What every prompt of the project says in addition to the process's prompts.",
@@ -62,6 +66,11 @@ class ProjectChange(RequestBody):
     """The fields of a project to change; absent fields stay as they are."""
 
     name: Name | None = Field(default=None, examples=["Village hall, second try"])
+    domain: Name | None = Field(
+        default=None,
+        description="The guidance of this domain is in all later prompts.",
+        examples=["Software Development"],
+    )
     is_archived: bool | None = None
     overlay: Overlay | None = Field(
         default=None,

@@ -5,10 +5,10 @@ Knows neither the existing projects and sessions nor the catalogue of models.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from dialectic.core.process.definition import Process
-from dialectic.core.text import clean_text
+from dialectic.core.text import clean_line, clean_text
 from dialectic.errors import TooLarge, UsageError
 
 DERIVED_NAME_CHARS_MAX = 60
@@ -29,8 +29,7 @@ def check_prompt(prompt: str, *, bytes_max: int) -> tuple[str, list[str]]:
     text, notes = clean_text(prompt)
     if not text.strip():
         raise UsageError(
-            "The prompt is empty. Give it as an argument, with --file, or on standard input as `-` "
-            "(over HTTP: `prompt`).",
+            "The prompt is empty. Write what the models should argue about.",
             reason="empty",
             subject="prompt",
         )
@@ -39,11 +38,11 @@ def check_prompt(prompt: str, *, bytes_max: int) -> tuple[str, list[str]]:
 
 def check_name(name: str) -> str:
     """Clean a project's name; reject one that is too long. The caller derives an empty one."""
-    text = " ".join(clean_text(name)[0].split())
+    text = clean_line(name)
     if len(text) > NAME_CHARS_MAX:
         raise UsageError(
             f"The project's name has {len(text):,} characters; the limit is {NAME_CHARS_MAX}. "
-            "Shorten --name (over HTTP: `name`).",
+            "Shorten it.",
             reason="too_long",
             subject="name",
             limit=NAME_CHARS_MAX,
@@ -65,17 +64,26 @@ def check_overlay(overlay: str) -> str:
     return text
 
 
-def check_run_request(process: Process, *, until: str | None, domain: str) -> None:
-    """Reject a stage or a domain that the process does not have."""
+def check_run_request(process: Process, *, until: str | None, domain: str) -> str:
+    """Reject a stage or a domain that the process does not have; return the domain's name."""
     process.load_stage(until or process.order[-1].slug)
-    if domain not in process.file.domains:
-        known = ", ".join(process.file.domains)
-        raise UsageError(
-            f"Process {process.name!r} has no domain {domain!r}. It has: {known}. "
-            "Choose one with --domain (over HTTP: `domain`).",
-            reason="no_domain",
-            subject=domain,
-        )
+    return get_domain(domain, process.file.domains, f"Process {process.name!r} has")
+
+
+def get_domain(domain: str, known: Collection[str], who: str) -> str:
+    """Find a domain among those that `who` has; letter case and spaces do not matter."""
+    by_key = {_fold(name): name for name in known}
+    if (found := by_key.get(_fold(domain))) is not None:
+        return found
+    raise UsageError(
+        f"{who} no domain {domain!r}. Known domains: {', '.join(known)}. Choose one of them.",
+        reason="no_domain",
+        subject=domain,
+    )
+
+
+def _fold(name: str) -> str:
+    return " ".join(name.replace("-", " ").replace("_", " ").split()).casefold()
 
 
 def get_lead(models: Sequence[str], lead: str | None) -> int:
@@ -94,7 +102,7 @@ def get_lead(models: Sequence[str], lead: str | None) -> int:
 def derive_name(prompt: str) -> str:
     """Derive a project's name from the first words of its prompt."""
     first_line = next(line for line in prompt.splitlines() if line.strip())
-    words = " ".join(first_line.strip("#*- \t").split()) or "project"
+    words = clean_line(first_line.strip("#*- \t")) or "project"
     if len(words) <= DERIVED_NAME_CHARS_MAX:
         return words
     return words[:DERIVED_NAME_CHARS_MAX].rsplit(" ", 1)[0]

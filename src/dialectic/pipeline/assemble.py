@@ -34,7 +34,7 @@ from dialectic.tokens.counting import count_request_tokens
 
 
 def build_seed_prompt(context: JobContext, stage: Stage) -> NewResource:
-    """Render a stage's prompt; in a stage without steps, every model gets exactly this."""
+    """Render a stage's prompt; in a stage without steps, every seat gets this and its angle."""
     return NewResource(
         resource_type="seed_prompt",
         path=build_path(SeedPrompt(context.build_folder(stage))),
@@ -124,6 +124,7 @@ def build_request(material: Material, card: ModelCard, shorter: Shorter) -> Requ
         ),
         max_output_tokens=compute_output_cap(material.max_output_tokens, card),
         variant=material.payload.variant,
+        temperature=material.temperature if card.accepts_temperature else None,
     )
 
 
@@ -177,8 +178,8 @@ def fit(request: Request, card: ModelCard, *, gives_way: bool) -> Request:
     if tokens > input_max:
         raise ContextWindowError(
             f"The prompt is too long: it has {tokens:,} tokens, and {card.name} accepts "
-            f"{input_max:,} with an answer of {output_cap:,}. Shorten the prompt, lower "
-            "--max-output-tokens, or choose a model with a larger window.",
+            f"{input_max:,} with an answer of {output_cap:,}. Shorten the prompt, limit "
+            "the length of answers, or choose a model with a larger window.",
             reason="prompt_too_long",
             subject=card.name,
             had_tokens=tokens,

@@ -32,7 +32,7 @@ from dialectic.core.process.definition import (
     Step,
 )
 from dialectic.core.process.reductions import list_left_out
-from dialectic.core.slug import slugify_name
+from dialectic.core.seats import slugify_model
 from dialectic.core.strict_json import Json
 from dialectic.db.queries import build_row
 from dialectic.db.tables.records import Owner
@@ -63,6 +63,9 @@ class Words:
     template: str
     domain: str
     guidance: str
+    # The angle of the seat and what it argues for; empty if it has none.
+    seat: str = ""
+    stance: str = ""
     request: Item
     context: tuple[Item, ...] = ()
     feedback: tuple[Item, ...] = ()
@@ -72,9 +75,6 @@ class Words:
     overlay: str = ""
     # The label of the input that the lead wrote, if exactly one is.
     base: str = ""
-    # The angle that tells several seats of one model apart: its name, and what it asks for.
-    seat: str = ""
-    stance: str = ""
     # The least length of the answer.
     length: Length | None = None
     # For the prompt of a stage with steps: the name and the words of each step.
@@ -131,11 +131,12 @@ class Material:
     flags: tuple[str, ...] = ()
     expected: tuple[ExpectedDocument, ...] = ()
     max_output_tokens: int | None = None
+    temperature: float | None = None
     # How to shorten texts that do not fit.
     compressor: Compressor = Compressor.EXTRACT
     # The template of the request to continue a truncated answer; None for the standard one.
     continuation: str | None = None
-    # What sampling left out of the steps that lead to this document.
+    # What the steps that lead to this document left out: by sampling, or because a seat failed.
     left_out: tuple[str, ...] = ()
     # The earlier turns of this document.
     chunks: tuple[Chunk, ...] = ()
@@ -198,7 +199,7 @@ def gather(context: JobContext, job: Job, payload: PlanPayload | ExecutePayload)
         source_group, target = payload.source_group, payload.target_contribution_id
         step = stage.load_step(payload.step_name)
         is_intermediate, compressor = step.is_intermediate, step.compressor
-    words = _gather_words(context, stage, job.id, payload)
+    angle = context.find_angle(payload.model_index)
     return Material(
         payload=payload,
         owner=context.owner,
@@ -219,15 +220,26 @@ def gather(context: JobContext, job: Job, payload: PlanPayload | ExecutePayload)
         if payload.output_type == stage.output_type
         else (),
         max_output_tokens=context.max_output_tokens,
+        temperature=None if angle is None else angle.temperature,
         compressor=compressor,
         chunks=context.chunks,
         continuation=get_shared_prompt(context.process, CONTINUATION),
         repair=_find_repair(context.process),
         originals=_list_originals(words, is_about_one=target is not None),
-        left_out=list_left_out(
-            context.process, models=len(context.models), until=(stage.slug, payload.output_type)
-        ),
+        left_out=_list_left_out(context, stage, payload),
     )
+
+
+def _list_left_out(
+    context: JobContext, stage: Stage, payload: PlanPayload | ExecutePayload
+) -> tuple[str, ...]:
+    """List what is missing from the work that leads to a document."""
+    sampled = list_left_out(
+        context.process,
+        models=len(context.get_seats(stage.slug)),
+        until=(stage.slug, payload.output_type),
+    )
+    return (*sampled, *context.list_lost(stage))
 
 
 def _find_repair(process: Process) -> Repair | None:
@@ -248,7 +260,7 @@ def _list_originals(words: Words, *, is_about_one: bool) -> tuple[Item, ...]:
 def build_name(payload: TurnPayload, relation: Relation) -> ContributionName:
     """Build the name of the files that a turn writes."""
     return ContributionName(
-        model=slugify_name(payload.model_name, fallback="model"),
+        model=payload.seat_name or slugify_model(payload.model_name),
         n=payload.ordinal,
         contribution_type=payload.output_type,
         relation=relation,
@@ -262,8 +274,11 @@ def _gather_words(
     if context.chunks:
         return resume_words(context)
     if isinstance(payload, PlanPayload):
-        return gather_stage_words(context, stage)
-    return _gather_step_words(context, stage, job_id, payload)
+        words = gather_stage_words(context, stage)
+    else:
+        words = _gather_step_words(context, stage, job_id, payload)
+    angle = context.find_angle(payload.model_index)
+    return words if angle is None else replace(words, seat=angle.name, stance=angle.stance)
 
 
 def resume_words(context: JobContext, template: str | None = None) -> Words:
@@ -276,8 +291,8 @@ def resume_words(context: JobContext, template: str | None = None) -> Words:
 def gather_stage_words(context: JobContext, stage: Stage) -> Words:
     """Gather the words of a stage's own prompt.
 
-    In a stage without steps, every model gets exactly this prompt. In a stage with steps, it only
-    lists the earlier outputs, and each job has its own prompt.
+    In a stage without steps, every seat gets this prompt, and its angle if it has one. In a stage
+    with steps, it only lists the earlier outputs, and each job has its own prompt.
     """
     rules = stage.list_sources()
     if stage.steps:
@@ -394,7 +409,7 @@ def _label(context: JobContext, header: str, text: Text | Target) -> str:
     return build_label(
         header,
         session_id=context.session_id,
-        models=len(context.models),
+        models=context.seats_first or len(context.models),
         origin=text.origin,
         model_index=text.model_index,
         is_origin=text.is_origin,

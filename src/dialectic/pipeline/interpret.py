@@ -30,6 +30,7 @@ from dialectic.errors import (
     ProviderFiltered,
     ProviderMalformed,
     ProviderThrottled,
+    ProviderUnreachable,
 )
 
 CONTINUATION_LIMIT = "continuation_limit"
@@ -49,6 +50,10 @@ RETRY_AFTER_MAX_S = 3600.0
 # How soon to check again whether other calls have released the money.
 HELD_S = 4.0
 THROTTLED_MAX_S = 3600.0
+# A server that restarts accepts connections again within this time.
+UNREACHABLE_MAX_S = 120.0
+# These errors pass with time, however many retries it takes.
+RETRIED_BY_TIME = (ProviderThrottled, ProviderUnreachable)
 # Jitter only lengthens a wait.
 JITTER_UP = 1.05
 # A repeated error is unlikely to pass: the most retries in a row for each code.
@@ -232,7 +237,11 @@ class Fail:
 
 
 def decide_fate(
-    job: Job, error: DialecticError, *, jitter: random.Random
+    job: Job,
+    error: DialecticError,
+    *,
+    jitter: random.Random,
+    unreachable_max_s: float = UNREACHABLE_MAX_S,
 ) -> Retry | Postpone | Pause | Fail:
     """Decide what happens to a job after an error."""
     match error.fate:
@@ -244,12 +253,12 @@ def decide_fate(
         case Fate.FAIL:
             return Fail(retries_used_up=False)
         case Fate.RETRY:
-            if _is_used_up(job, error):
+            if _is_used_up(job, error, unreachable_max_s):
                 return Fail(retries_used_up=True)
             if isinstance(error, EndpointBusy):
                 delay_s = error.wait_s * jitter.uniform(1.0, JITTER_UP)
                 return Postpone(delay_s, is_in_trouble=isinstance(error, CircuitOpen))
-            counts = not isinstance(error, ProviderThrottled)
+            counts = not isinstance(error, RETRIED_BY_TIME)
             return Retry(_delay_s(job, error, jitter), counts)
         case Fate.DROP:
             message = f"{type(error).__name__} must be dropped by the caller"
@@ -258,13 +267,24 @@ def decide_fate(
             assert_never(unreachable)
 
 
-def is_final(job: Job, error: DialecticError) -> bool:
+def is_final(job: Job, error: DialecticError, *, unreachable_max_s: float) -> bool:
     """Tell whether a job would end with this error."""
-    return isinstance(decide_fate(job, error, jitter=random.Random(0)), Fail)  # noqa: S311  unused
+    fate = decide_fate(
+        job,
+        error,
+        jitter=random.Random(0),  # noqa: S311  unused
+        unreachable_max_s=unreachable_max_s,
+    )
+    return isinstance(fate, Fail)
 
 
-def _is_used_up(job: Job, error: DialecticError) -> bool:
+def _is_used_up(job: Job, error: DialecticError, unreachable_max_s: float) -> bool:
     """Tell whether this error has occurred too often, or lasted too long, for another retry."""
+    is_unreachable = isinstance(error, ProviderUnreachable) or (
+        isinstance(error, CircuitOpen) and job.error_codes[-1:] == (ProviderUnreachable.code,)
+    )
+    if is_unreachable:
+        return job.throttled_s >= unreachable_max_s
     if isinstance(error, ProviderThrottled | CircuitOpen):
         return job.throttled_s > THROTTLED_MAX_S
     if isinstance(error, EndpointBusy):
@@ -288,7 +308,9 @@ def _delay_s(job: Job, error: DialecticError, jitter: random.Random) -> float:
     if asked_s is not None and asked_s >= 0:  # false for NaN, too
         return min(asked_s, RETRY_AFTER_MAX_S) * jitter.uniform(1.0, JITTER_UP)
     tried = job.retry_count
-    if isinstance(error, ProviderThrottled):
+    if isinstance(error, RETRIED_BY_TIME):
         tried = job.count_repeats(error.code)
     ceiling_s = compute_delay_s(tried + 1, BACKOFF_FIRST_S, BACKOFF_MAX_S)
+    if isinstance(error, ProviderUnreachable):
+        return ceiling_s * jitter.uniform(1.0, JITTER_UP)
     return jitter.uniform(BACKOFF_FIRST_S, ceiling_s)

@@ -68,6 +68,7 @@ from dialectic.pipeline.save import (
     save_need,
     save_plan,
     save_seed,
+    save_total,
     save_turn,
     save_wait,
 )
@@ -95,7 +96,9 @@ async def run_plan(engine: Engine, job: Job, payload: PlanPayload, context: JobC
     missing: tuple[str, ...] = ()
     if context.situation is not None:
         missing = list_missing(stage, stage.inputs_required, payload.model_index, context.situation)
-    is_first = payload.model_index == 1 and payload.edition == 1
+    await save_total(engine, job, context)
+    present = [s for s in context.get_seats(stage.slug) if s in context.active_seats]
+    is_first = payload.model_index == min(present, default=0) and payload.edition == 1
     if is_first and not missing and stage.slug not in context.seeded:
         await save_seed(engine, job, context, stage)
     begins = stage.slug in context.waiting
@@ -142,7 +145,8 @@ async def run_turn(engine: Engine, job: Job, payload: TurnPayload, context: JobC
         return
     except ProviderError as error:
         # A document that is finished must not fail because its repair does.
-        if material.ask is Ask.TEXT or not is_final(job, error):
+        patience_s = engine.settings.retry_unreachable_s
+        if material.ask is Ask.TEXT or not is_final(job, error, unreachable_max_s=patience_s):
             raise
         await save_turn(engine, job, material, give_up(material), error=error)
         return

@@ -48,9 +48,9 @@ GIVEN = {
     "words": "1,200",
     "base": "Thesis A",
     "overlay": "Never by mail.",
-    "seat": "sceptic",
-    "stance": "Doubt it.",
     "steps": [{"name": "merge", "instructions": "Merge."}],
+    "seat": "Sceptic",
+    "stance": "Doubt what is not shown.",
 }
 # The prompts that are sent: those of steps, and of stages without any.
 SENT = [part.prompt_template_name for stage in STANDARD.order for part in (stage.steps or (stage,))]
@@ -101,7 +101,9 @@ def test_a_prompt_that_is_sent_holds_the_request_the_feedback_and_its_inputs_in_
 
 @each_case("name", SENT)
 def test_what_a_prompt_is_not_given_leaves_no_empty_point(name: str) -> None:
-    text = render(name, guidance="", overlay="", stance="", base="", context=[], feedback=[])
+    text = render(
+        name, guidance="", overlay="", seat="", stance="", base="", context=[], feedback=[]
+    )
     assert "this project" not in text
     assert not [line for line in text.splitlines() if line.strip() == "-"]
 

@@ -40,8 +40,8 @@ def test_ones_own_process_goes_before_the_shipped_one_of_that_name(tmp_path: Pat
 
 def test_without_any_of_ones_own_the_shipped_are_found(tmp_path: Path) -> None:
     assert load_process("standard", own=tmp_path / "none").name == "standard"
-    (listed,) = list_processes(tmp_path / "none")
-    assert (listed.name, listed.folder) == ("standard", None)
+    listed = list_processes(tmp_path / "none")
+    assert [(one.name, one.folder) for one in listed] == [("digest", None), ("standard", None)]
 
 
 def test_a_name_is_never_a_way_out_of_the_folder(tmp_path: Path) -> None:
@@ -72,8 +72,8 @@ def test_the_list_holds_ones_own_first_and_each_name_once(tmp_path: Path) -> Non
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes.txt").write_text("no process")
     listed = list_processes(tmp_path)
-    assert [one.name for one in listed] == ["standard", "zebra"]
-    assert all(one.folder == tmp_path / one.name for one in listed)
+    assert [one.name for one in listed] == ["standard", "zebra", "digest"]
+    assert [one.folder for one in listed] == [tmp_path / "standard", tmp_path / "zebra", None]
 
 
 def test_a_broken_process_is_listed_with_its_fault_and_hides_no_other(tmp_path: Path) -> None:

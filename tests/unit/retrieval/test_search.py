@@ -17,6 +17,8 @@ from dialectic.retrieval.search import (
     choose,
     choose_diverse,
     order_for_reading,
+    share_places,
+    turn_rows,
 )
 
 EMBEDDER = StaticEmbedder()
@@ -43,8 +45,35 @@ def match(number: int, score: float, vector: tuple[float, ...]) -> Match:
 def test_a_need_is_asked_from_each_angle() -> None:
     queries = build_queries("  booking\n the hall ", EMBEDDER)
     assert [query.angle for query in queries] == list(ALL_ANGLES)
-    assert queries[0].text == "booking the hall"
-    assert all(query.text.endswith("booking the hall") for query in queries)
+    assert queries[0].text == queries[0].words == "booking the hall"
+    assert len({query.text for query in queries}) == len({query.words for query in queries}) == 3
+    assert all("booking" in query.words for query in queries)
+
+
+def test_an_angle_asks_with_its_cues_and_the_longest_words_of_the_need() -> None:
+    need = "A booking service for the village hall, which volunteers from neighbourhoods can run."
+    _, novel, conflicting = build_queries(need, EMBEDDER)
+    assert novel.words == f"{Angle.NOVEL.cues} booking volunteers neighbourhoods"
+    assert conflicting.words == f"{Angle.CONFLICTING.cues} booking volunteers neighbourhoods"
+
+
+def test_the_vector_of_an_angle_lies_between_its_cues_and_the_need() -> None:
+    queries = build_queries("booking the hall", EMBEDDER)
+    rows = np.asarray([[1, 0, 0], [0, 1, 0], [0, 0, 1]], dtype=np.float32)
+    turned = turn_rows(queries, rows)
+    assert np.allclose(turned[0], rows[0])
+    assert np.allclose(np.linalg.norm(turned, axis=1), 1.0)
+    for row, cues in zip(turned[1:], rows[1:], strict=True):
+        assert row @ rows[0] > row @ cues > 0.5
+
+
+def test_what_only_an_angle_has_found_gets_every_fifth_place_after_the_first_ten() -> None:
+    shared = share_places(range(40), [[0, 100, 101], [102]], 25)
+    assert shared[:14] == list(range(14))
+    assert [shared[14], shared[19], shared[24]] == [100, 102, 101]
+    assert len(shared) == len(set(shared)) == 25
+    assert share_places(range(40), [], 25) == list(range(25))
+    assert share_places(range(3), [[7], [8]], 25) == [0, 1, 2]
 
 
 def test_a_long_need_keeps_its_start_and_its_end() -> None:

@@ -21,6 +21,7 @@ from dialectic.contract.accounts import (
     Wallet,
 )
 from dialectic.contract.base import Page, Slug
+from dialectic.contract.chats import SystemPrompt
 from dialectic.db.pool import Connection
 from dialectic.db.tables import lists
 from dialectic.processes.loader import load_named
@@ -77,6 +78,14 @@ async def list_models(context: Reading) -> Page[Model]:
 async def list_processes(context: Reading) -> Page[ProcessSummary]:
     """List the processes that a session can run."""
     return list_whole(installed.list_processes(context.engine.settings.own_processes))
+
+
+@router.get("/system-prompts")
+async def list_system_prompts(listing: Listing) -> Page[SystemPrompt]:
+    """List the system prompts that a chat can use, newest first."""
+    return await listing.page(
+        "system-prompts", lists.list_system_prompts, SystemPrompt.model_validate
+    )
 
 
 @router.get("/processes/{name}")

@@ -54,7 +54,7 @@ async def get_project(project_id: ProjectId, context: Reading) -> Project:
 
 @router.patch("/projects/{project_id}", response_model=Project)
 async def change_project(project_id: ProjectId, body: ProjectChange, write: Writing) -> Response:
-    """Rename, archive or unarchive a project, or change its overlay."""
+    """Rename, archive or unarchive a project, or change its domain or overlay."""
     return await write.answer(projects.change, project_id, body)
 
 
@@ -71,6 +71,17 @@ async def list_resources(project_id: ProjectId, listing: Listing) -> Page[Resour
     return await listing.page_of(
         records.load_project, project_id, "resources", lists.list_resources, Resource.model_validate
     )
+
+
+@router.delete("/projects/{project_id}/resources/{resource_id}", status_code=204)
+async def remove_resource(
+    project_id: ProjectId,
+    resource_id: Annotated[UUID, Path(description="The id of a resource.")],
+    write: Writing,
+) -> Response:
+    """Remove a resource from a project; later prompts do not include it."""
+    await write.run(projects.remove_resource, project_id, resource_id)
+    return Response(status_code=204)
 
 
 @router.get("/projects/{project_id}/search")

@@ -15,7 +15,7 @@ from dialectic.cli.terminal import count, echo_json, printable, say
 from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary
 from dialectic.contract.projects import Kind
 from dialectic.core.money.price import LIMITED_BY_FUNDS
-from dialectic.errors import DialecticError
+from dialectic.errors import DialecticError, NotFound, UsageError
 
 LISTED_MAX = 20
 ASK = "> "
@@ -25,6 +25,9 @@ ASK = "> "
 @click.argument("message", required=False)
 @click.option("--model", metavar="M", help="The model to ask, as provider/model.")
 @click.option("--system", metavar="TEXT", default="", help="The system instruction.")
+@click.option(
+    "--system-prompt", metavar="ID", help="A system prompt of a process, by id or name, instead."
+)
 @click.option("--chat", "chat_id", metavar="ID", help="Continue an earlier chat.")
 @click.option(
     "--full/--no-full",
@@ -38,6 +41,7 @@ ASK = "> "
     help="Maximum length of one call's reply.",
 )
 @click.option("--list", "lists", is_flag=True, help="List the latest chats instead.")
+@click.option("--system-prompts", is_flag=True, help="List the system prompts instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print replies as JSON, one object per line.")
 @with_backend
 async def chat(
@@ -46,10 +50,12 @@ async def chat(
     *,
     model: str | None,
     system: str,
+    system_prompt: str | None,
     chat_id: str | None,
     full: bool,
     max_output_tokens: int | None,
     lists: bool,
+    system_prompts: bool,
     as_json: bool,
 ) -> None:
     """Chat with one model. MESSAGE is one question; without it, questions are read line by line
@@ -57,9 +63,14 @@ async def chat(
     if lists:
         await _list(backend, as_json=as_json)
         return
+    if system_prompts:
+        await _list_prompts(backend, as_json=as_json)
+        return
     talk = Talk(backend, full=full, max_output_tokens=max_output_tokens, as_json=as_json)
     talk.model = await backend.choose_model(model)
     talk.system = system
+    if system_prompt is not None:
+        talk.system_prompt_id = await _get_prompt_id(backend, system_prompt, system)
     if chat_id is not None:
         talk.chat_id = await get_id_to_change(backend, Kind.CHAT, chat_id)
     if message is not None:
@@ -82,6 +93,7 @@ class Talk:
         self.as_json = as_json
         self.model = ""
         self.system = ""
+        self.system_prompt_id: UUID | None = None
         self.chat_id: UUID | None = None
 
     async def converse(self) -> None:
@@ -103,6 +115,7 @@ class Talk:
             model=self.model,
             chat_id=self.chat_id,
             system_instruction="" if self.chat_id else self.system,
+            system_prompt_id=None if self.chat_id else self.system_prompt_id,
             continue_until_complete=self.full,
             max_output_tokens=self.max_output_tokens,
         )
@@ -175,3 +188,36 @@ async def _list(backend: Backend, *, as_json: bool) -> None:
         say("No chats yet. `dialectic chat` starts one.")
     for row in rows:
         click.echo(f"{str(row.id)[:8]}  {row.messages:>4}  {printable(row.title)}")
+
+
+async def _get_prompt_id(backend: Backend, text: str, system: str) -> UUID:
+    """Find a system prompt by its name or a prefix of its id; the newest of a name wins."""
+    if system:
+        raise UsageError(
+            "Give the system instruction with --system or with --system-prompt, not both.",
+            reason="two_texts",
+            subject="--system-prompt",
+        )
+    prompts = await backend.list_system_prompts()
+    digits = text.replace("-", "").lower()
+    for one in prompts:
+        if one.name == text or (digits and one.id.hex.startswith(digits)):
+            return one.id
+    known = ", ".join(dict.fromkeys(one.name for one in prompts)) or "none yet"
+    raise NotFound(
+        f"System prompt {text!r} does not exist. Known: {known}.",
+        reason="no_system_prompt",
+        subject=text,
+    )
+
+
+async def _list_prompts(backend: Backend, *, as_json: bool) -> None:
+    prompts = await backend.list_system_prompts()
+    if as_json:
+        echo_json(prompts)
+        return
+    if not prompts:
+        say("No system prompts yet: the first session of a process brings those of its stages.")
+    for one in prompts:
+        used = ", ".join(one.processes)
+        click.echo(printable(f"{str(one.id)[:8]}  {one.name}  ({used})"))

@@ -10,12 +10,13 @@ from uuid import UUID
 
 import click
 
-from dialectic.cli.backend import Backend, open_backend
+from dialectic.cli.backend import Backend, get_id_to_change, open_backend
 from dialectic.cli.display.quote import check_funds, describe_limits, is_wanted, show_quote
 from dialectic.cli.display.results import prepare_out, telling_unstarted, work_and_follow
 from dialectic.cli.input import read_overlay, read_prompt, read_resource
 from dialectic.cli.options import name_command, strict_option
 from dialectic.cli.terminal import count, echo_json, load_settings, run_async, say
+from dialectic.contract.projects import Kind, ResourceRequest
 from dialectic.contract.sessions import RunQuote, RunRequest
 from dialectic.core.documents.file_paths import ResourceKind
 from dialectic.core.models.model import parse_model_list
@@ -23,7 +24,8 @@ from dialectic.core.money.price import format_credits, parse_usd
 from dialectic.core.process.definition import SHRINK_MAX
 from dialectic.core.run_request import TOKENS_MAX
 from dialectic.core.text import clean_text
-from dialectic.errors import ExitCode, FundsError
+from dialectic.errors import ExitCode, FundsError, UsageError
+from dialectic.providers.catalog import build_catalog
 from dialectic.settings import Settings
 
 
@@ -34,6 +36,8 @@ class RunOptions:
     # Notes from reading and cleaning the prompt.
     notes: tuple[str, ...]
     budget_credits: int | None
+    # An existing project, as the user named it.
+    project: str | None
     out: Path | None
     dry_run: bool
     detach: bool
@@ -66,10 +70,8 @@ class RunOptions:
 )
 @click.option(
     "--domain",
-    default="General",
-    show_default=True,
     metavar="D",
-    help="The prompt's domain.",
+    help="The prompt's domain.  [default: General, or the project's]",
 )
 @click.option(
     "--name",
@@ -78,8 +80,14 @@ class RunOptions:
     help="The project's name; by default the prompt's first words.",
 )
 @click.option(
+    "--project",
+    metavar="P",
+    help="Start another session of this project, by name or id; PROMPT adds to its prompt.",
+)
+@click.option(
     "--until",
     metavar="STAGE",
+    callback=lambda _context, _option, slug: slug and slug.lower(),
     help="The last stage to run; by default the process's last.",
 )
 @click.option("--pause", is_flag=True, help="Wait for you after each stage; `next` continues.")
@@ -133,6 +141,9 @@ class RunOptions:
 @strict_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event on stdout.")
 @click.option("--yes", is_flag=True, help="Answer yes to every question.")
+@click.option(
+    "--wait-for-all", is_flag=True, help="Stop if a model fails, even if the others could go on."
+)
 def run(
     prompt: str | None,
     file: Path | None,
@@ -141,6 +152,8 @@ def run(
     overlay: str,
     out: Path | None,
     *,
+    project: str | None,
+    domain: str | None,
     pause: bool,
     no_continue: bool,
     dry_run: bool,
@@ -152,11 +165,15 @@ def run(
 ) -> None:
     """Let several models argue about PROMPT (or `-` for standard input)."""
     settings = load_settings(knows_server=True)
-    text, notes = read_prompt(prompt, file, bytes_max=settings.max_prompt_bytes)
+    text, notes = "", tuple[str, ...]()
+    if project is None or prompt is not None or file is not None:
+        text, notes = read_prompt(prompt, file, bytes_max=settings.max_prompt_bytes)
+    _refuse_project_options(project, domain, options["name"], overlay)
     # The backend checks it: the same request over HTTP has the same errors.
     request = RunRequest.model_construct(
         prompt=text,
-        models=parse_model_list(models) if models else None,
+        domain=domain or "General",
+        models=_parse_models(settings, models) if models else None,
         resources=[read_resource(one, bytes_max=settings.max_prompt_bytes) for one in resource],
         overlay=read_overlay(overlay),
         is_autopilot=not pause,
@@ -166,6 +183,7 @@ def run(
     run_options = RunOptions(
         notes=(*notes, *clean_text(text)[1]),
         budget_credits=None if request.budget is None else parse_usd(request.budget),
+        project=project,
         out=out,
         dry_run=dry_run,
         detach=detach,
@@ -178,11 +196,30 @@ def run(
     sys.exit(run_async(_run(settings, run_options, request)))
 
 
+def _parse_models(settings: Settings, text: str) -> list[str]:
+    """Parse a list of models; for a name without its provider, suggest the whole name."""
+    try:
+        return parse_model_list(text)
+    except UsageError as error:
+        near = build_catalog(settings).list_near(error.subject or "")
+        if error.reason != "not_a_name" or not near:
+            raise
+        raise UsageError(
+            f"{error.subject!r} is not a model name. Did you mean `{near[0]}`?",
+            reason=error.reason,
+            subject=error.subject,
+        ) from None
+
+
 async def _run(settings: Settings, run_options: RunOptions, request: RunRequest) -> ExitCode:
     """Print the expected cost, ask for confirmation, and start."""
     budget_credits = run_options.budget_credits
     async with open_backend(settings) as backend:
-        quoted = await backend.quote(request, lists_smaller=run_options.dry_run)
+        project_id, asked = None, request
+        if run_options.project is not None:
+            project_id = await get_id_to_change(backend, Kind.PROJECT, run_options.project)
+            request, asked = await _extend(backend, project_id, request)
+        quoted = await backend.quote(asked, lists_smaller=run_options.dry_run)
         _check_fit(run_options, quoted)
         _name_models(quoted)
         for left_out in quoted.left_out:
@@ -206,13 +243,54 @@ async def _run(settings: Settings, run_options: RunOptions, request: RunRequest)
             say("Nothing was started.")
             return ExitCode.FUNDS
         fitted = {"models": quoted.models, "shrink": quoted.shrink}
-        session_id = await backend.create(request.model_copy(update=fitted))
+        wanted = request.model_copy(update=fitted)
+        if project_id is None:
+            session_id = await backend.create(wanted)
+        else:
+            session_id = await backend.add_session(project_id, wanted)
         with telling_unstarted(session_id):
             await backend.generate(session_id)
         say(f"Session {session_id} ({count(len(quoted.models), 'model')})")
         for note in run_options.notes:
             say(f"  prompt: {note}")
         return await _follow(backend, run_options, session_id, quoted)
+
+
+async def _extend(
+    backend: Backend, project_id: UUID, request: RunRequest
+) -> tuple[RunRequest, RunRequest]:
+    """Build the request for another session of a project, and the one to quote for it."""
+    project = await backend.load_project(project_id)
+    kinds = {kind.value for kind in ResourceKind}
+    listed = [one for one in await backend.list_resources(project_id) if one.kind in kinds]
+    given = [
+        ResourceRequest.model_construct(
+            kind=ResourceKind(one.kind),
+            name=Path(one.path).stem,
+            text=(await backend.load_document(one.id)).content,
+        )
+        for one in listed
+    ]
+    shared = {"name": project.name, "domain": project.domain, "overlay": project.overlay}
+    more = request.prompt.strip()
+    wanted = request.model_copy(update={**shared, "session_description": more})
+    prompt = "\n\n".join(filter(None, (project.prompt, more)))
+    resources = [*given, *request.resources]
+    return wanted, wanted.model_copy(update={"prompt": prompt, "resources": resources})
+
+
+def _refuse_project_options(
+    project: str | None, domain: str | None, name: str, overlay: str
+) -> None:
+    """Reject options that an existing project has already."""
+    for option, value in (("--domain", domain), ("--name", name), ("--overlay", overlay)):
+        if project is not None and value:
+            raise UsageError(
+                f"{option} belongs to the project, which exists already. Omit it, or change the "
+                "project.",
+                reason="of_the_project",
+                subject=option,
+            )
 
 
 async def _follow(

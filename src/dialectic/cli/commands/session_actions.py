@@ -24,6 +24,7 @@ from dialectic.cli.options import strict_option
 from dialectic.cli.terminal import count, say
 from dialectic.contract.contributions import RATING_MAX, RATING_MIN
 from dialectic.contract.projects import Kind
+from dialectic.core.models.model import parse_model_list
 from dialectic.errors import ExitCode
 
 Callback = Callable[..., None]
@@ -40,7 +41,7 @@ _file = click.option(
 )
 
 
-def _goes_on(command: Callback) -> Callback:
+def goes_on(command: Callback) -> Callback:
     """Add the options of commands that start work in a session."""
     for decorate in (_json, strict_option, _detach, _out, click.argument("session")):
         command = decorate(command)
@@ -101,19 +102,23 @@ async def rate(backend: Backend, contribution: str, rating: int) -> None:
 
 
 @click.command(name="next")
-@_goes_on
-def next_(session: str, **options: Any) -> None:
+@click.option("--models", default="", metavar="M,…", help="The models of the stages to come.")
+@goes_on
+def next_(session: str, models: str, **options: Any) -> None:
     """Submit the feedback on SESSION's stage and start the next one."""
+    wanted = parse_model_list(models) if models else None
 
     async def begin(backend: Backend, session_id: UUID) -> None:
+        if wanted is not None:
+            await backend.change_models(session_id, wanted)
         stage = await backend.start_next(session_id)
         say(f"Session {session_id} continues with {stage}.")
 
-    _begin(begin, session, **options)
+    begin_work(begin, session, **options)
 
 
 @click.command()
-@_goes_on
+@goes_on
 def iterate(session: str, **options: Any) -> None:
     """Start another iteration of SESSION, with its last outputs and all feedback as input."""
 
@@ -121,11 +126,11 @@ def iterate(session: str, **options: Any) -> None:
         number = await backend.iterate(session_id)
         say(f"Session {session_id} starts iteration {number}.")
 
-    _begin(begin, session, **options)
+    begin_work(begin, session, **options)
 
 
 @click.command()
-@_goes_on
+@goes_on
 def retry(session: str, **options: Any) -> None:
     """Retry the failed jobs of SESSION; saved work is not repeated."""
 
@@ -133,10 +138,12 @@ def retry(session: str, **options: Any) -> None:
         stages = await backend.retry(session_id)
         say(f"Session {session_id} retries the failed jobs of {', '.join(stages)}.")
 
-    _begin(begin, session, **options)
+    begin_work(begin, session, **options)
 
 
-def _begin(begin: Callable[[Backend, UUID], Awaitable[None]], session: str, **options: Any) -> None:
+def begin_work(
+    begin: Callable[[Backend, UUID], Awaitable[None]], session: str, **options: Any
+) -> None:
     """Start work in a session and, unless detached, run it to its end."""
     detach, out = options.pop("detach"), options["out"]
     prepare_out(out, detach=detach)

@@ -38,11 +38,12 @@ from dialectic.cli.options import name_command, strict_option
 from dialectic.cli.terminal import count, echo_json, printable, say, show_time
 from dialectic.contract.contributions import JobRecord
 from dialectic.contract.projects import Kind
-from dialectic.contract.sessions import SessionDetail
+from dialectic.contract.sessions import SessionDetail, SessionRecord
 from dialectic.core.documents.shortcomings import describe_document
 from dialectic.core.job import JobStatus
 from dialectic.core.money.price import parse_usd
 from dialectic.core.money.quote import SessionForecast
+from dialectic.core.seats import describe_seat
 from dialectic.errors import ExitCode, Remedy, RemedyAction, UsageError
 
 LIST_MAX = 50
@@ -158,7 +159,7 @@ def _describe(backend: Backend, detail: SessionDetail) -> Iterator[str]:
     yield f"Session   {session.id}"
     yield f"Project   {session.project_name}"
     yield f"Status    {session.status}"
-    yield f"Models    {', '.join(session.model_names)}"
+    yield f"Models    {', '.join(_name_models(session))}"
     if not session.continue_until_complete:
         yield "Cut off   truncated responses are not continued (--no-continue)"
     if session.full_answers_only:
@@ -166,12 +167,15 @@ def _describe(backend: Backend, detail: SessionDetail) -> Iterator[str]:
     for stage in detail.stages:
         done = f"{stage.finished_units} of {stage.planned_units} documents"
         number = f"{stage.iteration_number}/" if session.iteration_count > 1 else ""
-        yield f"Stage     {number}{stage.stage_slug}: {done}, {stage.status}"
+        lost = [describe_seat(n, session.model_names[n - 1]) for n in stage.lost_seats]
+        without = f", without {' and '.join(lost)}" if lost else ""
+        yield f"Stage     {number}{stage.stage_slug}: {done}, {stage.status}{without}"
     for job in detail.jobs:
         if job.status is JobStatus.COMPLETED and not job.error_details:
             continue
         reason = f" ({job.status_reason})" if job.status_reason else ""
-        yield f"Job       {str(job.id)[:8]} {job.model_name}: {job.status}{reason}"
+        who = name_seat(session, job.model_index, job.model_name)
+        yield f"Job       {str(job.id)[:8]} {who}: {job.status}{reason}"
         yield from _describe_errors(job)
     for one in detail.contributions:
         if one.is_intermediate:
@@ -183,6 +187,18 @@ def _describe(backend: Backend, detail: SessionDetail) -> Iterator[str]:
     if find_end_of(detail) is ExitCode.WAITING:
         command = "next" if has_stage_to_read(session) else "resume"
         yield f"Waits     `{name_command(f'{command} {str(session.id)[:8]}')}` continues"
+
+
+def name_seat(session: SessionRecord, seat: int | None, model: str | None) -> str:
+    """Name a model, with the number of its seat if it has several."""
+    is_repeated = session.model_names.count(str(model)) > 1
+    return f"{model} (seat {seat})" if is_repeated and seat is not None else str(model)
+
+
+def _name_models(session: SessionRecord) -> Iterator[str]:
+    for seat, model in enumerate(session.model_names, start=1):
+        left = " (left)" if seat in session.dropped_seats else ""
+        yield f"{name_seat(session, seat, model)}{left}"
 
 
 def _describe_errors(job: JobRecord) -> Iterator[str]:

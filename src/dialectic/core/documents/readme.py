@@ -17,6 +17,7 @@ from dialectic.core.documents.plan_files import (
     name_first,
 )
 from dialectic.core.documents.shortcomings import describe_all, describe_document
+from dialectic.core.seats import describe_seat
 from dialectic.core.strict_json import Json
 from dialectic.core.transfer.rows import ContributionRow, ProjectRows, ResourceRow, SessionRow
 
@@ -119,7 +120,11 @@ def _list_session_blocks(rows: ProjectRows, session: SessionRow) -> Iterator[str
     names = {row.id: row.api_identifier for row in rows.ai_providers}
     processes = {row.id: row.name for row in rows.dialectic_process_templates}
     process = processes[session.process_template_id]
-    models = ", ".join(_escape(names[model]) for model in session.selected_model_ids)
+    seated = [names[model] for model in session.selected_model_ids]
+    models = ", ".join(
+        _escape(f"{name} (left)" if seat in session.dropped_seats else name)
+        for seat, name in enumerate(seated, start=1)
+    )
     yield f"## Session {str(session.id)[:8]}"
     yield f"Process {_escape(process)}, status {_escape(session.status)}, models: {models}"
     chosen = {names[model] for model in session.selected_model_ids}
@@ -130,6 +135,9 @@ def _list_session_blocks(rows: ProjectRows, session: SessionRow) -> Iterator[str
         if run.session_id != session.id:
             continue
         yield f"### Iteration {run.iteration_number}, {_escape(run.stage_slug)}: {run.status}"
+        if run.lost_seats:
+            lost = (describe_seat(seat, seated[seat - 1]) for seat in run.lost_seats)
+            yield f"Without {_escape(' and '.join(lost))}, which failed or left."
         stage = (session.id, run.iteration_number, run.stage_slug)
         documents = [
             f"- {_link(rows, row.storage_path)}{_note(row)}"

@@ -1,16 +1,18 @@
 """Check a process as a whole, beyond its single fields. Pure; every error names its place.
 
-A place is the file, then the stage and the step by name, then the field. The first error found is
-raised.
+A place is the file, then the stage and the step by name, then the field. Errors of form are told
+together, the first broken rule by itself.
 """
 
 from __future__ import annotations
 
+import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from dialectic.core.documents.file_paths import ContributionName, StageFolder
 from dialectic.core.documents.headings import list_clashes
@@ -21,6 +23,7 @@ from dialectic.core.process.definition import (
     FORMS,
     REPAIR,
     SHARED_PROMPTS,
+    Angle,
     ExpectedDocument,
     InputRule,
     Kind,
@@ -62,6 +65,7 @@ _ENTRIES: dict[str, tuple[str, type[BaseModel]]] = {
     "steps": ("step", Step),
     "transitions": ("transition", Transition),
     "shrink": ("shrink", Shrink),
+    "seats": ("seat", Angle),
     "inputs_required": ("inputs_required", InputRule),
     "expected_output_artifacts": ("expected_output_artifacts", ExpectedDocument),
 }
@@ -70,6 +74,7 @@ _ENTRIES: dict[str, tuple[str, type[BaseModel]]] = {
 _OBJECTS: dict[str, type[BaseModel]] = {"length": Length}
 
 Model = TypeVar("Model", bound=BaseModel)
+ERRORS_SHOWN_MAX = 5
 
 
 def build_process(
@@ -113,8 +118,20 @@ def _parse(model: type[Model], content: Json, place: str) -> Model:
 
 
 def _describe(error: ValidationError, content: Any, whole: type[BaseModel]) -> str:
-    """Describe the first validation error: its place, by names, and what is expected there."""
-    first = error.errors(include_url=False, include_input=False)[0]
+    """Describe the validation errors, up to a few.
+
+    Unknown fields come first: a misspelled one explains why another is missing.
+    """
+    found = error.errors(include_url=False, include_input=False)
+    found.sort(key=lambda one: one["type"] != "extra_forbidden")
+    told = [_describe_one(one, content, whole) for one in found[:ERRORS_SHOWN_MAX]]
+    if len(found) > len(told):
+        told.append(f"There are {len(found) - len(told)} more errors.")
+    return " ".join(told)
+
+
+def _describe_one(first: ErrorDetails, content: Any, whole: type[BaseModel]) -> str:
+    """Describe one error: its place, by names, and what is expected there."""
     words: list[str] = []
     holder, last_list = whole, ""
     node = content
@@ -131,7 +148,10 @@ def _describe(error: ValidationError, content: Any, whole: type[BaseModel]) -> s
         case "missing":
             wanted = "it is missing"
         case "extra_forbidden":
-            wanted = f"this field does not exist; known fields: {', '.join(holder.model_fields)}"
+            near = difflib.get_close_matches(last_list, holder.model_fields, n=1)
+            hint = f"; the nearest is `{near[0]}`" if near else ""
+            known = ", ".join(holder.model_fields)
+            wanted = f"this field does not exist; known fields: {known}{hint}"
         case "string_pattern_mismatch":
             wanted = f"it must be {FORMS[first['ctx']['pattern']]}"
         case _:
@@ -191,6 +211,18 @@ def _list_errors(file: ProcessFile, prompts: Mapping[str, str]) -> Iterator[str]
             needed=("sections",),
         )
     yield from list_shrink_errors(file)
+    yield from _list_seat_errors(file, prompts)
+
+
+def _list_seat_errors(file: ProcessFile, prompts: Mapping[str, str]) -> Iterator[str]:
+    if double := _find_double(angle.name.casefold() for angle in file.seats):
+        yield f"`seats`: two seats have the `name` {double!r}; rename one."
+    used = (name for name in _list_prompts(file) if name in prompts)
+    if file.seats and not any("stance" in list_variables(name, prompts[name]) for name in used):
+        yield (
+            "`seats`: no prompt uses 'stance', so no model would see it; write {{ stance }} where "
+            "it belongs."
+        )
 
 
 def _list_name_errors(where: str, stage_slug: str, output_type: str) -> Iterator[str]:

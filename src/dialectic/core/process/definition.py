@@ -29,6 +29,9 @@ STAGES_MAX = 20
 STEPS_MAX = 20
 SHRINK_MAX = 20
 SYNONYMS_MAX = 20
+ANGLES_MAX = 20
+STANCE_CHARS_MAX = 1_000
+TEMPERATURE_MAX = 2.0
 EXPECTED_TOKENS_MAX = 1_000_000
 WORDS_MAX = 1_000_000
 # The length in words is rounded: a model cannot count to the last word.
@@ -90,6 +93,13 @@ class OnChildFailure(enum.StrEnum):
     ALL = "all"
     QUORUM = "quorum"
     ANY = "any"
+
+
+class Angles(enum.StrEnum):
+    """Which seats take the angles of a process: those of a repeated model, or all."""
+
+    REPEATED = "repeated"
+    ALWAYS = "always"
 
 
 class Overflow(enum.StrEnum):
@@ -278,6 +288,15 @@ class Shrink(_Part):
     per_source_max: StrictInt | None = Field(default=None, ge=1)
 
 
+class Angle(_Part):
+    """What one seat argues for, so that several seats of one model write different documents."""
+
+    name: str = Field(pattern=ONE_LINE, max_length=40)
+    stance: str = Field(pattern=ONE_LINE, max_length=STANCE_CHARS_MAX)
+    # Sent to the models that accept one.
+    temperature: float | None = Field(default=None, ge=0.0, le=TEMPERATURE_MAX)
+
+
 class ProcessFile(_Part):
     """The process file as it is written."""
 
@@ -293,6 +312,12 @@ class ProcessFile(_Part):
     transitions: tuple[Transition, ...] = ()
     # In the order in which they are applied.
     shrink: tuple[Shrink, ...] = Field(default=(), max_length=SHRINK_MAX)
+    # The angles of the seats, in turn.
+    seats: tuple[Angle, ...] = Field(default=(), max_length=ANGLES_MAX)
+    angles: Angles = Angles.REPEATED
+    # With more seats than this, a stage goes on when this many have finished it and the others
+    # have failed; without it every seat must finish.
+    seats_min: StrictInt | None = Field(default=None, ge=1)
 
 
 class Overlay(_Part):

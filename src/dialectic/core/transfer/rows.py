@@ -22,11 +22,14 @@ from pydantic import (
     Field,
     ValidationInfo,
     field_validator,
+    model_validator,
 )
 
 from dialectic.core.documents.prompts import check_manifest
+from dialectic.core.seats import SEATS_MAX
 from dialectic.core.session_state import Phase, SessionState
 from dialectic.core.strict_json import Json
+from dialectic.core.text import clean_line
 from dialectic.core.transfer.bundle_format import Several
 
 # Columns that belong to the installation.
@@ -84,6 +87,15 @@ class Row(BaseModel):
     left_behind: ClassVar[frozenset[str]] = frozenset()
     # Fields that describe the row and are not columns of it.
     added: ClassVar[frozenset[str]] = frozenset()
+    # Fields that bundles of earlier versions have; they are ignored.
+    retired: ClassVar[frozenset[str]] = frozenset()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _ignore_retired(cls, given: Any) -> Any:
+        if not cls.retired or not isinstance(given, dict):
+            return given
+        return {name: value for name, value in given.items() if name not in cls.retired}
 
     @classmethod
     def pick(cls: type[RowT], columns: Json) -> RowT:
@@ -102,7 +114,6 @@ class DomainRow(Row):
     """The domain of a project."""
 
     table = "dialectic_domains"
-    left_behind = frozenset({"parent_domain_id"})
 
     id: Annotated[UUID, _Domain]
     name: str = Field(min_length=1, max_length=200)
@@ -152,6 +163,13 @@ class ProjectRow(Row):
     status: Literal["new", "active", "archived"]
     created_at: Moment
 
+    @field_validator("project_name")
+    @classmethod
+    def _clean_name(cls, name: str) -> str:
+        if not (cleaned := clean_line(name)):
+            raise ValueError("it has no visible character")
+        return cleaned
+
 
 class SessionRow(Row):
     """One run of a process, without running work."""
@@ -164,7 +182,8 @@ class SessionRow(Row):
     project_id: Annotated[UUID, _Project]
     process_template_id: Annotated[UUID, _Process]
     session_description: str
-    selected_model_ids: Annotated[Several[UUID], _Model, Field(min_length=1, max_length=12)]
+    selected_model_ids: Annotated[Several[UUID], _Model, Field(min_length=1, max_length=SEATS_MAX)]
+    dropped_seats: Several[Nth]
     lead_model_index: Nth
     current_stage_slug: str
     until_stage_slug: str
@@ -173,6 +192,7 @@ class SessionRow(Row):
     status: str
     is_autopilot: bool
     continue_until_complete: bool
+    wait_for_all: bool
     max_output_tokens: Nth | None
     # Bundles of earlier versions do not have it.
     full_answers_only: bool = False
@@ -206,6 +226,8 @@ class StageRunRow(Row):
     status: Literal["complete", "failed", "cancelled"]
     planned_units: Nth
     finished_units: Count
+    seats: Annotated[Several[Nth], Field(min_length=1)]
+    lost_seats: Several[Nth]
     started_at: Moment | None
     completed_at: Moment
 
@@ -244,6 +266,7 @@ class ContributionRow(Row):
     table = "dialectic_contributions"
     left_behind = frozenset({"job_id"})
     added = frozenset({"is_by_user", "content_in"})
+    retired = frozenset({"root_contribution_id", "turn_index"})
 
     id: Annotated[UUID, _Contribution]
     session_id: Annotated[UUID, _Session]
@@ -264,8 +287,6 @@ class ContributionRow(Row):
     ] = ()
     words_hash: Sha256 | None = None
     target_contribution_id: Annotated[UUID | None, _Contribution]
-    root_contribution_id: Annotated[UUID, _Contribution]
-    turn_index: Count
     is_intermediate: bool
     is_incomplete: bool
     is_stale: bool

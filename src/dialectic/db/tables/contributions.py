@@ -41,8 +41,6 @@ class NewContribution:
     # The version that was read of each of them, and a hash of what the model was asked.
     read_version_ids: tuple[UUID, ...]
     words_hash: str | None
-    # The first version; its own id if this is the first.
-    root_contribution_id: UUID
     # The first version, if this is a later one: readers refer to the document by that id.
     original_model_contribution_id: UUID | None
     edit_version: int

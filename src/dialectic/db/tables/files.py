@@ -112,6 +112,18 @@ async def discard_files(
     return [row["path"] for row in rows]
 
 
+async def discard_file(
+    connection: Connection,
+    project_id: UUID,
+    path: str,
+    *,
+    due_after: timedelta,
+    settled_after: timedelta,
+) -> None:
+    """Remove one file of a project that stays, and mark it for deletion, as `discard_files`."""
+    await connection.execute(SQL["discard_file"], project_id, path, due_after, settled_after)
+
+
 async def take_files(db: Database, *, again_after: timedelta, limit: int) -> list[tuple[UUID, str]]:
     """Take files that are due for deletion, of all tenants: (tenant id, path) each."""
     rows = await db.fetch(SQL["take_files"], again_after, limit)

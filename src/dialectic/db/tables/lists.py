@@ -86,6 +86,11 @@ async def list_chats(connection: Connection, page: PageQuery) -> Rows:
     return await list_plain(connection, SQL["list_chats"], *page.arguments)
 
 
+async def list_system_prompts(connection: Connection, page: PageQuery) -> Rows:
+    """List the system prompts of the tenant's processes, newest first."""
+    return await list_plain(connection, SQL["list_system_prompts"], *page.arguments)
+
+
 async def list_transactions(
     connection: Connection, wallet_id: UUID, *, before: int | None, limit: int
 ) -> Rows:

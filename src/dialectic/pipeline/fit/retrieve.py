@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from dialectic.core.documents.prompts import Entry
+from dialectic.core.job import ExecutePayload
 from dialectic.core.models.model import ModelCard
 from dialectic.db.tables.memory import Match, Scope
 from dialectic.pipeline.assemble import Kind, compute_input_max, compute_output_cap
 from dialectic.pipeline.fit.combine import measure_items
 from dialectic.pipeline.fit.embed import Library
-from dialectic.pipeline.fit.turn import Replacement, Turn, build_purpose, judge
+from dialectic.pipeline.fit.turn import Replacement, Turn, judge
 from dialectic.pipeline.gather import Item
 from dialectic.pipeline.reserve import Cost
 from dialectic.retrieval.embedders import Embedded
@@ -52,11 +53,20 @@ class Searched:
     item: Item
 
 
+def build_subject(turn: Turn) -> str:
+    """Build what a turn is about: the request and its step's purpose, without rules of form."""
+    stage = turn.context.process.load_stage(turn.job.stage_slug)
+    payload = turn.material.payload
+    assert isinstance(payload, ExecutePayload), "only a step chooses to retrieve"
+    purpose = stage.load_step(payload.step_name).description
+    return "\n\n".join(filter(None, (turn.material.words.request.text, purpose)))
+
+
 async def retrieve_inputs(turn: Turn, room_tokens: int) -> Replacement:
     """Find the most relevant passages of all inputs of a turn that fit the room."""
     words, card, embedder = turn.material.words, turn.card, turn.engine.embedder
     library, inputs = Library(turn), words.inputs
-    queries = await asyncio.to_thread(build_queries, build_purpose(words), embedder)
+    queries = await asyncio.to_thread(build_queries, build_subject(turn), embedder)
     await _judge(turn, library, queries)
     searched = [Searched(each.version_id, each) for each in inputs if each.version_id is not None]
     costs = await _index(turn, library, searched)

@@ -93,9 +93,11 @@ class Needed:
 def build_purpose(words: Words) -> str:
     """Build the purpose of shortening: the prompt's own words, without any other text.
 
-    It is the same for every turn of a document and for every model with the same prompt.
+    It is the same for every turn of a document and for every seat with the same template.
     """
-    bare = replace(words, context=(), feedback=(), inputs=(), listing=(), base="")
+    bare = replace(
+        words, context=(), feedback=(), inputs=(), listing=(), base="", seat="", stance=""
+    )
     return compose_prompt(bare)
 
 

@@ -42,8 +42,8 @@ NOTICE = (
 )
 CRITERIA = ("fit to the request", "concreteness", "feasibility", "attention to risk")
 MILESTONES_MAX = 6
-# A document that is shorter than asked is written again with more of its sources, so often and
-# with at most so many times more; a part of it does not grow, hence the factor.
+# A document that is shorter than asked is written again with more of its sources: the maximum
+# number of times, the maximum growth, and a factor for the parts that do not grow.
 GROWTHS_MAX, GROWTH_MAX, GROWTH = 2, 6.0, 1.3
 DETAILED = 2  # milestones with steps of about a day each
 
@@ -201,7 +201,7 @@ class Composer(Evidence):
         ]
 
     def each_bounds(self) -> Iterator[Item]:
-        """List what is no feature: the limits, then the care for each topic, numbered on."""
+        """List requirements besides features: limits, then the upkeep of topics; numbers go on."""
         first = len(self.topics[: self.items]) + len(self.brief.feedback) + 1
         bounds = [(f"“{limit}”", "must") for limit in self.brief.limits]
         bounds += [(f"Upkeep of {topic}", "should") for topic in self.topics[:2]]

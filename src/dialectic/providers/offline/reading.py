@@ -165,14 +165,14 @@ def read_brief(system: str, prompt: str) -> Brief:
         sources=sources,
         shared=shared,
         wanted=wanted,
-        words_min=_find_number("words_min", outside, 0),
-        words_max=_find_number("words_max", outside, 1_500),
+        words_min=_read_number("words_min", outside, 0),
+        words_max=_read_number("words_max", outside, 1_500),
         base=found.group(1) if (found := _BASE.search(outside)) else "",
         is_own_work=any(_PATTERNS["own_work"].search(text) for text in (outside, *labels)),
     )
 
 
-def _find_number(name: str, text: str, default: int) -> int:
+def _read_number(name: str, text: str, default: int) -> int:
     found = _PATTERNS[name].search(text)
     return int(found[1].replace(",", "")) if found else default
 

@@ -85,7 +85,7 @@ begin
     execute format(
       'select array_agg(near.id), array_agg(near.distance) from ('
       ' select m.id, m.embedding::vector(%1$s) <=> $1::vector(%1$s) as distance'
-      ' from dialectic.dialectic_memory m'
+      ' from dialectic.dialectic_memory_pieces m'
       ' where m.tenant_id = $2 and m.project_id = $3 and m.embedding_model = $4 and m.dimensions = %1$s'
       ' and m.is_graphed and ($5 or m.source_id = any ($6))'
       ' order by distance limit $7) near', v_size)
@@ -103,7 +103,7 @@ begin
   into v_ids, v_distances
   from (
     select m.id, m.embedding <=> p_vector as distance
-    from dialectic.dialectic_memory m
+    from dialectic.dialectic_memory_pieces m
     where m.tenant_id = v_tenant and m.project_id = p_project_id
       and m.embedding_model = p_embedding_model and m.dimensions = v_size
       and m.is_graphed = any (v_kinds) and (v_is_whole or m.source_id = any (v_sources))

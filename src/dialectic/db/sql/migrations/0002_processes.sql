@@ -8,13 +8,11 @@
 create table dialectic_domains (
   tenant_id uuid not null references tenants (id) on delete cascade,
   id uuid not null,
-  parent_domain_id uuid,
   name text not null check (length(name) between 1 and 200),
   description text not null default '',
   is_enabled boolean not null default true,
   primary key (tenant_id, id),
-  foreign key (tenant_id, parent_domain_id) references dialectic_domains (tenant_id, id),
-  unique nulls not distinct (tenant_id, parent_domain_id, name)
+  unique (tenant_id, name)
 );
 
 create table system_prompts (
@@ -76,7 +74,6 @@ create table dialectic_stage_transitions (
   process_template_id uuid not null,
   source_stage_id uuid not null,
   target_stage_id uuid not null,
-  condition_description text not null default '',
   primary key (tenant_id, process_template_id, source_stage_id, target_stage_id),
   foreign key (tenant_id, process_template_id)
     references dialectic_process_templates (tenant_id, id) on delete cascade,

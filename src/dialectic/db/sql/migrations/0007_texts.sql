@@ -17,11 +17,8 @@ create table dialectic_contributions (
   rank integer check (rank >= 1),
   -- The place, among all theses, of the one it descends from.
   origin integer check (origin >= 1),
-  -- Three different relations, three columns: the thesis it descends from, the chain of turns it
-  -- is a part of, and what it is about.
+  -- Two different relations, two columns: the thesis it descends from, and what it is about.
   source_group uuid,
-  root_contribution_id uuid not null,
-  turn_index integer not null default 0 check (turn_index >= 0),
   target_contribution_id uuid,
   -- What it was made from, in the order in which it was read.
   source_contribution_ids uuid[] not null default '{}',
@@ -58,7 +55,6 @@ create table dialectic_contributions (
   foreign key (tenant_id, job_id) references dialectic_generation_jobs (tenant_id, id) on delete cascade,
   foreign key (tenant_id, model_id) references ai_providers (tenant_id, id),
   foreign key (tenant_id, source_group) references dialectic_contributions (tenant_id, id),
-  foreign key (tenant_id, root_contribution_id) references dialectic_contributions (tenant_id, id),
   foreign key (tenant_id, target_contribution_id) references dialectic_contributions (tenant_id, id),
   foreign key (tenant_id, original_model_contribution_id)
     references dialectic_contributions (tenant_id, id),
@@ -67,19 +63,18 @@ create table dialectic_contributions (
   foreign key (tenant_id, raw_response_storage_path) references dialectic_files (tenant_id, path)
     deferrable initially deferred,
   unique (tenant_id, storage_path),
+  constraint only_a_later_version_has_an_original
+    check ((edit_version > 1) = (original_model_contribution_id is not null)),
   constraint each_source_has_one_version
-    check (cardinality(read_version_ids) in (0, cardinality(source_contribution_ids))),
-  constraint the_first_turn_is_the_root check ((turn_index = 0) = (root_contribution_id = id) or edit_version > 1)
+    check (cardinality(read_version_ids) in (0, cardinality(source_contribution_ids)))
 );
 -- A job writes one contribution, however often it crashes and reruns.
 create unique index one_contribution_per_job on dialectic_contributions (tenant_id, job_id)
   where job_id is not null;
-create unique index one_chunk_per_turn
-  on dialectic_contributions (tenant_id, root_contribution_id, turn_index, edit_version);
 create index contributions_of_a_stage
   on dialectic_contributions (tenant_id, session_id, iteration_number, stage);
-create index versions_of_a_contribution
-  on dialectic_contributions (tenant_id, original_model_contribution_id)
+create unique index versions_of_a_contribution
+  on dialectic_contributions (tenant_id, original_model_contribution_id, edit_version)
   where original_model_contribution_id is not null;
 
 -- A contribution names its job and a job the contribution it is about: the second of the two

@@ -23,7 +23,7 @@ create index memory_sources_of_a_project
 create index memory_sources_of_a_session on dialectic_memory_sources (tenant_id, session_id);
 
 -- A piece of a text. Its vector is only ever compared with others of its own model.
-create table dialectic_memory (
+create table dialectic_memory_pieces (
   tenant_id uuid not null,
   id bigint generated always as identity,
   project_id uuid not null,
@@ -55,21 +55,21 @@ create table dialectic_memory (
 );
 -- Store the vector inline, not in TOAST: every exact search reads it. `create table` accepts this
 -- from version 16 on.
-alter table dialectic_memory alter column embedding set storage main;
-create index memory_of_a_project on dialectic_memory (tenant_id, project_id, embedding_model, is_graphed);
-create index memory_by_content on dialectic_memory (tenant_id, embedding_model, content_hash);
+alter table dialectic_memory_pieces alter column embedding set storage main;
+create index memory_of_a_project on dialectic_memory_pieces (tenant_id, project_id, embedding_model, is_graphed);
+create index memory_by_content on dialectic_memory_pieces (tenant_id, embedding_model, content_hash);
 
 -- An index can hold vectors of one size only, and of at most 2,000 numbers. Others are searched
 -- exactly.
-create index memory_vectors_256 on dialectic_memory
+create index memory_vectors_256 on dialectic_memory_pieces
   using hnsw ((embedding::vector(256)) vector_cosine_ops) where is_graphed and dimensions = 256;
-create index memory_vectors_384 on dialectic_memory
+create index memory_vectors_384 on dialectic_memory_pieces
   using hnsw ((embedding::vector(384)) vector_cosine_ops) where is_graphed and dimensions = 384;
-create index memory_vectors_768 on dialectic_memory
+create index memory_vectors_768 on dialectic_memory_pieces
   using hnsw ((embedding::vector(768)) vector_cosine_ops) where is_graphed and dimensions = 768;
-create index memory_vectors_1024 on dialectic_memory
+create index memory_vectors_1024 on dialectic_memory_pieces
   using hnsw ((embedding::vector(1024)) vector_cosine_ops) where is_graphed and dimensions = 1024;
-create index memory_vectors_1536 on dialectic_memory
+create index memory_vectors_1536 on dialectic_memory_pieces
   using hnsw ((embedding::vector(1536)) vector_cosine_ops) where is_graphed and dimensions = 1536;
 
 -- The postings of BM25: for each word of a source the pieces that contain it, how often, and how
@@ -95,6 +95,20 @@ create table dialectic_memory_words (
 );
 create index memory_words_of_a_source
   on dialectic_memory_words (tenant_id, source_id, embedding_model);
+
+-- The pieces as a reader asks for them: of which session and contribution, with their vectors. It
+-- runs with the reader's rights, so row-level security applies.
+create view dialectic_memory with (security_invoker = true) as
+select p.tenant_id, p.id, p.project_id, s.session_id, c.id as source_contribution_id,
+  case when c.id is null then p.source_id end as source_resource_id, p.content,
+  jsonb_build_object('position', p.position, 'start', p.start_offset, 'end', p.end_offset,
+    'heading_path', to_jsonb(p.heading_path), 'tokens', p.token_count,
+    'embedding_model', p.embedding_model, 'content_hash', p.content_hash) as metadata,
+  p.embedding, p.created_at
+from dialectic_memory_pieces p
+join dialectic_memory_sources s on s.tenant_id = p.tenant_id and s.source_id = p.source_id
+  and s.embedding_model = p.embedding_model
+left join dialectic_contributions c on c.tenant_id = p.tenant_id and c.id = p.source_id;
 
 -- The vectors of one text that was too long for a prompt, as one embedder made them: made and paid
 -- for once.

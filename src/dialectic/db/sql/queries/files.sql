@@ -53,6 +53,18 @@ where p.id = $1 and not exists (
   select from dialectic_files f where f.tenant_id = p.tenant_id and f.path = other.path)
 returning path
 
+-- name: discard_file
+-- One file of a project that stays.
+with gone as (
+  delete from dialectic_files where project_id = $1 and path = $2
+  returning tenant_id, path, written_at
+)
+insert into dialectic_discarded_files (tenant_id, path, settled_at, due_at)
+select g.tenant_id, g.path,
+  dialectic.now() + case when g.written_at is null then $4::interval else interval '0' end,
+  dialectic.now() + $3::interval
+from gone g
+
 -- name: take_files
 select * from dialectic.take_discarded_files($1, $2)
 

@@ -188,14 +188,18 @@ returning id
 
 -- name: list_of_session
 -- Errors without the providers' responses, which are long and only for audits.
-select id, parent_job_id, job_type, stage_slug, iteration_number, status, status_reason,
-  payload ->> 'model_name' as model_name, attempt_count, retry_count,
+select j.id, j.parent_job_id, j.prerequisite_job_id, j.job_type, j.stage_slug, j.iteration_number,
+  j.payload ->> 'step_name' as step_name, j.output_type, j.target_contribution_id,
+  (select c.id from dialectic_contributions c
+    where c.tenant_id = j.tenant_id and c.job_id = j.id) as contribution_id,
+  j.status, j.status_reason, j.payload ->> 'model_name' as model_name,
+  (j.payload ->> 'model_index')::integer as model_index, j.attempt_count, j.retry_count,
   (select coalesce(jsonb_agg(e.entry - 'raw' order by e.nth), '[]')
-    from jsonb_array_elements(error_details) with ordinality e (entry, nth)) as error_details,
-  created_at, started_at, completed_at
-from dialectic_generation_jobs
-where session_id = $1
-order by iteration_number, created_at, id
+    from jsonb_array_elements(j.error_details) with ordinality e (entry, nth)) as error_details,
+  j.created_at, j.started_at, j.completed_at
+from dialectic_generation_jobs j
+where j.session_id = $1
+order by j.iteration_number, j.created_at, j.id
 
 -- name: list_children
 select step_number, (payload ->> 'rank')::integer as rank, status::text
@@ -214,10 +218,30 @@ where id = $1
 select rerun_needed($1, $2)
 
 -- name: rerun_failed
--- Rerun the failed jobs and those that ended with them. Saved results stay.
+-- Rerun the failed jobs and those that ended with them, except those of seats that left ($3).
+-- Saved results stay.
 update dialectic_generation_jobs
 set status = 'pending', status_reason = null, retry_count = 0, lost_count = 0,
     run_at = dialectic.now()
 where session_id = $1 and iteration_number = $2
   and status in ('failed', 'retry_loop_failed', 'cancelled')
+  and not (job_type in ('plan', 'execute') and (payload ->> 'model_index')::integer = any ($3))
+returning stage_slug
+
+-- name: reseat
+-- Give the jobs of a seat ($3) another model, if they have not run to their end.
+update dialectic_generation_jobs
+set payload = payload || $4::jsonb
+where session_id = $1 and iteration_number = $2 and (payload ->> 'model_index')::integer = $3
+  and job_type in ('plan', 'execute') and payload ->> 'replaces' is null
+  and status not in ('processing', 'completed')
+
+-- name: rerun_seat
+-- Rerun what a seat ($3) has not completed in some stages.
+update dialectic_generation_jobs
+set status = 'pending', status_reason = null, retry_count = 0, lost_count = 0,
+    run_at = dialectic.now()
+where session_id = $1 and iteration_number = $2 and (payload ->> 'model_index')::integer = $3
+  and job_type in ('plan', 'execute') and payload ->> 'replaces' is null
+  and status in ('failed', 'retry_loop_failed', 'cancelled') and stage_slug = any ($4)
 returning stage_slug

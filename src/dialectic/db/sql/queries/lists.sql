@@ -11,7 +11,7 @@ limit $3
 
 -- name: list_sessions
 select s.id, s.project_id, p.project_name, s.phase, s.current_stage_slug, s.iteration_count,
-  s.created_at, cardinality(s.selected_model_ids) as model_count
+  s.created_at, cardinality(s.selected_model_ids) - cardinality(s.dropped_seats) as model_count
 from dialectic_sessions s
 join dialectic_projects p on p.tenant_id = s.tenant_id and p.id = s.project_id
 where ($1::timestamptz is null or (s.created_at, s.id) < ($1, $2::uuid))
@@ -21,12 +21,13 @@ limit $3
 
 -- name: list_contributions
 -- The latest version of each contribution, in the order of creation.
-select c.id, c.session_id, c.model_name, c.stage, c.iteration_number, c.contribution_type,
+select c.id, c.session_id, c.job_id, c.model_name, c.model_index, c.stage, c.iteration_number,
+  c.contribution_type, c.target_contribution_id, c.source_contribution_ids, c.source_group,
   c.storage_path, c.is_incomplete, c.is_intermediate, c.is_stale, c.flags, c.edit_version,
   c.size_bytes, c.tokens_used_input, c.tokens_used_output, c.finish_reason, c.created_at,
   list_read_versions(c.tenant_id, c.source_contribution_ids, c.read_version_ids) as read_versions
 from dialectic_contributions c
-where c.session_id = $4 and c.is_latest_edit and c.turn_index = 0
+where c.session_id = $4 and c.is_latest_edit
   and ($1::timestamptz is null or (c.created_at, c.id) > ($1, $2::uuid))
   and ($5::text is null or c.stage = $5)
 order by c.created_at, c.id
@@ -34,8 +35,12 @@ limit $3
 
 -- name: list_jobs
 -- Errors without the providers' responses, which are long and only for audits.
-select j.id, j.parent_job_id, j.job_type, j.stage_slug, j.iteration_number, j.status,
-  j.status_reason, j.payload ->> 'model_name' as model_name, j.attempt_count, j.retry_count,
+select j.id, j.parent_job_id, j.prerequisite_job_id, j.job_type, j.stage_slug, j.iteration_number,
+  j.payload ->> 'step_name' as step_name, j.output_type, j.target_contribution_id,
+  (select c.id from dialectic_contributions c
+    where c.tenant_id = j.tenant_id and c.job_id = j.id) as contribution_id,
+  j.status, j.status_reason, j.payload ->> 'model_name' as model_name,
+  (j.payload ->> 'model_index')::integer as model_index, j.attempt_count, j.retry_count,
   (select coalesce(jsonb_agg(e.entry - 'raw' order by e.nth), '[]')
     from jsonb_array_elements(j.error_details) with ordinality e (entry, nth)) as error_details,
   j.created_at, j.started_at, j.completed_at
@@ -72,6 +77,25 @@ select c.id, c.title, c.created_at,
 from chats c
 where $1::timestamptz is null or (c.created_at, c.id) < ($1, $2::uuid)
 order by c.created_at desc, c.id desc
+limit $3
+
+-- name: list_system_prompts
+-- The roles of stages: the other prompts of a process are templates with variables.
+select p.id, p.name, p.prompt_text, p.created_at,
+  array(
+    select distinct t.name from dialectic_stages s
+    join dialectic_process_templates t
+      on t.tenant_id = s.tenant_id and t.id = s.process_template_id
+    where s.tenant_id = p.tenant_id and s.default_system_prompt_id = p.id
+    order by t.name
+  ) as processes
+from system_prompts p
+where ($1::timestamptz is null or (p.created_at, p.id) < ($1, $2::uuid))
+  and exists (
+    select from dialectic_stages s
+    where s.tenant_id = p.tenant_id and s.default_system_prompt_id = p.id
+  )
+order by p.created_at desc, p.id desc
 limit $3
 
 -- name: list_transactions

@@ -11,7 +11,7 @@ join dialectic_memory_sources s
 -- name: find_vectors
 -- The vectors of equal pieces that were embedded before, in any source.
 select distinct on (m.content_hash) m.content_hash, m.embedding::real[] as embedding
-from dialectic_memory m
+from dialectic_memory_pieces m
 where m.tenant_id = (select current_tenant()) and m.embedding_model = $1
   and m.content_hash = any ($2::text[]) and m.dimensions = $3
 order by m.content_hash, m.id
@@ -42,7 +42,7 @@ where tenant_id = (select current_tenant()) and project_id = $1 and embedding_mo
   and source_id <> $3
 
 -- name: forget_pieces
-delete from dialectic_memory
+delete from dialectic_memory_pieces
 where tenant_id = current_tenant() and source_id = $1 and embedding_model = $2
 
 -- name: forget_words
@@ -50,7 +50,7 @@ delete from dialectic_memory_words
 where tenant_id = current_tenant() and source_id = $1 and embedding_model = $2
 
 -- name: insert_piece
-insert into dialectic_memory
+insert into dialectic_memory_pieces
   (tenant_id, project_id, source_id, embedding_model, position, start_offset, end_offset, heading_path,
    content, token_count, content_hash, dimensions, embedding,
    is_graphed, fts, word_count)
@@ -70,7 +70,7 @@ from (
     cardinality(each.positions) as n, m.word_count,
     (row_number() over (partition by each.lexeme order by m.position) - 1)
       / case when octet_length(each.lexeme) > 256 then 1 else 64 end as part
-  from dialectic_memory m cross join lateral unnest(m.fts) each
+  from dialectic_memory_pieces m cross join lateral unnest(m.fts) each
   where m.tenant_id = current_tenant() and m.source_id = $1 and m.embedding_model = $2
 ) w
 group by w.tenant_id, w.project_id, w.embedding_model, w.lexeme, w.source_id, w.part
@@ -78,7 +78,7 @@ group by w.tenant_id, w.project_id, w.embedding_model, w.lexeme, w.source_id, w.
 -- name: note_words
 update dialectic_memory_sources s
 set word_count = (
-  select coalesce(sum(m.word_count), 0) from dialectic_memory m
+  select coalesce(sum(m.word_count), 0) from dialectic_memory_pieces m
   where m.tenant_id = s.tenant_id and m.source_id = s.source_id and m.embedding_model = s.embedding_model)
 where s.tenant_id = current_tenant() and s.source_id = $1 and s.embedding_model = $2
 
@@ -86,7 +86,7 @@ where s.tenant_id = current_tenant() and s.source_id = $1 and s.embedding_model 
 select m.id, m.source_id, m.position, m.start_offset as start, m.end_offset as end, m.heading_path,
   m.content as text, m.token_count as tokens, m.embedding::real[] as vector, found.score, found.likeness, found.word_score
 from match_dialectic_chunks($1, $2, $3::uuid[], $4, $5::real[]::vector, $6, $7, $8, $9) found
-join dialectic_memory m
+join dialectic_memory_pieces m
   on m.tenant_id = (select current_tenant()) and m.id = found.memory_id
 order by found.score desc, m.id
 

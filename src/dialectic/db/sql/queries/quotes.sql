@@ -4,7 +4,7 @@
 -- name: list_written
 -- Every text of a session, including drafts and older versions: each was paid for.
 select c.iteration_number, c.stage, c.contribution_type, c.model_name, c.model_index, c.rank,
-  c.turn_index, c.is_latest_edit, (c.turn_index = 0)::integer as documents,
+  c.is_latest_edit, 1 as documents,
   c.tokens_used_input as input_tokens, c.tokens_used_output as output_tokens,
   octet_length(c.content) as text_bytes, c.processing_time_ms as elapsed_ms
 from dialectic_contributions c
@@ -27,7 +27,7 @@ where c.session_id in (
     order by s.created_at desc
     limit $3
   )
-  and c.job_id is not null and not c.is_incomplete and c.turn_index = 0
+  and c.job_id is not null and not c.is_incomplete
   and c.tokens_used_output > 0
 group by c.stage, c.contribution_type, c.model_name
 order by c.stage, c.contribution_type, c.model_name

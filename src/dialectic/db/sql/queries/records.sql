@@ -95,8 +95,35 @@ where p.id = $1
 
 -- name: change_project
 update dialectic_projects
-set project_name = $2, status = $3, user_domain_overlay_values = $4
+set project_name = $2, status = $3, domain_id = coalesce($4, domain_id),
+  user_domain_overlay_values = $5
 where id = $1
+
+-- name: list_domains_of_sessions
+-- The domains of the processes that the sessions of a project pinned, and whether all have them.
+select d.name, count(distinct a.process_template_id) = max(pinned.count) as is_shared
+from (
+  select s.tenant_id, s.process_template_id, count(*) over () as count
+  from dialectic_sessions s
+  where s.project_id = $1
+  group by s.tenant_id, s.process_template_id
+) pinned
+join domain_process_associations a
+  on a.tenant_id = pinned.tenant_id and a.process_template_id = pinned.process_template_id
+join dialectic_domains d on d.tenant_id = a.tenant_id and d.id = a.domain_id
+group by d.name
+order by d.name
+
+-- name: find_resource
+select resource_type, storage_path from dialectic_project_resources
+where project_id = $1 and id = $2 and session_id is null
+
+-- name: delete_resource
+-- With its pieces in the search index.
+with indexed as (
+  delete from dialectic_memory_sources where source_id = $2
+)
+delete from dialectic_project_resources where project_id = $1 and id = $2
 
 -- name: lock_project
 -- A transaction that adds a session or a document waits, then finds the project deleted.
@@ -121,27 +148,45 @@ delete from dialectic_projects where id = $1
 -- $12: the options of the request; those that are stored have the names of their columns.
 insert into dialectic_sessions
   (tenant_id, id, project_id, user_id, process_template_id, wallet_id, selected_model_ids,
-   lead_model_index, current_stage_slug, until_stage_slug, max_retries, is_autopilot,
-   continue_until_complete, max_output_tokens, full_answers_only)
-select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, asked.is_autopilot,
-  asked.continue_until_complete, asked.max_output_tokens, asked.full_answers_only
+   lead_model_index, current_stage_slug, until_stage_slug, max_retries, session_description,
+   is_autopilot, continue_until_complete, wait_for_all, max_output_tokens, full_answers_only)
+select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, asked.session_description,
+  asked.is_autopilot, asked.continue_until_complete, asked.wait_for_all, asked.max_output_tokens,
+  asked.full_answers_only
 from jsonb_populate_record(null::dialectic_sessions, $12) asked
 
 -- name: insert_stage_run
 insert into dialectic_stage_runs
   (tenant_id, session_id, iteration_number, stage_slug, position, is_last, planned_units, step_units,
-   status)
-values ($1, $2, $3, $4, $5, $6, $7, $8, 'waiting')
+   seats, status)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'waiting')
 on conflict do nothing
 returning stage_slug
 
 -- name: begin_stage_run
 select begin_stage($1, $2, $3)
 
+-- name: change_total
+-- $5: the planned documents by their types.
+update dialectic_stage_runs
+set planned_units = greatest($4, finished_units),
+    step_units = (
+      select jsonb_object_agg(step.key, step.value || jsonb_build_object('planned', greatest(
+        coalesce(($5::jsonb ->> step.key)::integer, 0), (step.value ->> 'finished')::integer)))
+      from jsonb_each(step_units) step
+    )
+where session_id = $1 and iteration_number = $2 and stage_slug = $3 and completed_at is null
+
 -- name: list_files_of_project
 select path, mime_type, size_bytes, sha256 from dialectic_files
 where project_id = $1 and starts_with(path, $2)
 order by path
+
+-- name: list_taken_paths
+-- The paths below a folder that a new file must not have: a removed file may still be deleted.
+select path from dialectic_files where project_id = $1 and starts_with(path, $2)
+union
+select path from dialectic_discarded_files where starts_with(path, $2)
 
 -- name: put_resources
 -- Texts with their files. Both may be replaced: the row holds the latest bytes until they are
@@ -225,10 +270,10 @@ order by created_at desc
 limit 5
 
 -- name: load_session
-select s.id, s.project_id, s.user_id, s.wallet_id, s.phase, s.current_stage_slug, s.until_stage_slug,
-  s.iteration_count, s.selected_model_ids, s.lead_model_index, s.is_autopilot,
-  s.continue_until_complete, s.max_output_tokens, s.full_answers_only, s.max_retries, s.created_at,
-  p.project_name,
+select s.id, s.project_id, s.user_id, s.wallet_id, s.session_description, s.phase,
+  s.current_stage_slug, s.until_stage_slug, s.iteration_count, s.selected_model_ids, s.dropped_seats,
+  s.lead_model_index, s.is_autopilot, s.wait_for_all, s.continue_until_complete, s.max_output_tokens,
+  s.full_answers_only, s.max_retries, s.created_at, p.project_name,
   p.slug as project_slug, t.id as process_template_id, t.name as process_name, t.content_hash,
   g.budget_credits, coalesce(g.spent_credits, 0) as spent_credits,
   coalesce(g.play_spent_credits, 0) as play_spent_credits,
@@ -238,7 +283,7 @@ select s.id, s.project_id, s.user_id, s.wallet_id, s.phase, s.current_stage_slug
     join ai_providers m on m.tenant_id = s.tenant_id and m.id = chosen.id
     order by chosen.nth
   ) as model_names,
-  cardinality(s.selected_model_ids) as model_count,
+  cardinality(s.selected_model_ids) - cardinality(s.dropped_seats) as model_count,
   (select m.api_identifier from ai_providers m
     where m.tenant_id = s.tenant_id and m.id = s.selected_model_ids[s.lead_model_index]) as lead
 from dialectic_sessions s
@@ -251,15 +296,53 @@ where s.id = $1
 update dialectic_sessions
 set continue_until_complete = coalesce($2, continue_until_complete),
     max_output_tokens = case when not $4 then coalesce($3, max_output_tokens) end,
-    full_answers_only = coalesce($5, full_answers_only)
+    full_answers_only = coalesce($5, full_answers_only),
+    wait_for_all = coalesce($6, wait_for_all)
 where id = $1
 
 -- name: set_full_answers_only
 update dialectic_sessions set full_answers_only = $2 where id = $1
 
--- name: change_models
--- Keep the lead model if it is among the new models; otherwise the first one leads.
-update dialectic_sessions set selected_model_ids = $2, lead_model_index = 1 where id = $1
+-- name: change_seats
+update dialectic_sessions
+set selected_model_ids = $2, dropped_seats = $3, lead_model_index = $4
+where id = $1
+
+-- name: has_stage_runs
+select exists (select from dialectic_stage_runs where session_id = $1)
+
+-- name: bring_back_failed
+-- The seats that left because their part of a stage failed take part again; returns them.
+with failed as (
+  select distinct (j.payload ->> 'model_index')::integer as seat
+  from dialectic_generation_jobs j
+  where j.session_id = $1 and j.iteration_number = $2 and j.parent_job_id is null
+    and j.job_type is distinct from 'combine' and j.payload ->> 'replaces' is null
+    and j.status in ('failed', 'retry_loop_failed')
+), back as (
+  update dialectic_sessions s
+  set dropped_seats = array(
+    select d from unnest(s.dropped_seats) d where d not in (select f.seat from failed f))
+  where s.id = $1
+), rejoined as (
+  update dialectic_stage_runs r
+  set lost_seats = array(
+    select l from unnest(r.lost_seats) l where l not in (select f.seat from failed f))
+  where r.session_id = $1 and r.iteration_number = $2 and r.completed_at is null
+)
+select seat from failed
+
+-- name: drop_seat
+select dialectic.drop_seat($1, $2, $3)
+
+-- name: settle_stages
+select dialectic.settle_stages($1, $2)
+
+-- name: rejoin_stages
+-- A seat takes part again in the stages of an iteration that have not ended.
+update dialectic_stage_runs
+set lost_seats = array_remove(lost_seats, $3)
+where session_id = $1 and iteration_number = $2 and completed_at is null
 
 -- name: lock_session
 -- Serialise actions on a session, such as two starts of the same stage.
@@ -280,7 +363,8 @@ where r.session_id = $1 and r.iteration_number = $2 and r.status in ('failed', '
 select definition, content_hash from dialectic_process_templates where id = $1
 
 -- name: list_stage_runs
-select stage_slug, iteration_number, status, planned_units, finished_units, started_at, completed_at
+select stage_slug, iteration_number, status, planned_units, finished_units, seats, lost_seats,
+  started_at, completed_at
 from dialectic_stage_runs
 where session_id = $1
 order by iteration_number, position
@@ -329,7 +413,7 @@ cross join lateral (
 left join dialectic_contributions c
   on c.tenant_id = s.tenant_id and c.session_id = s.id and c.iteration_number = $2 and c.stage = $3
   and c.contribution_type = $4 and c.model_index = m.model_index
-  and c.edit_version = 1 and c.turn_index = 0
+  and c.edit_version = 1
 where s.id = $1
 order by (m.model_index - s.lead_model_index + cardinality(s.selected_model_ids))
   % cardinality(s.selected_model_ids), c.rank
@@ -348,13 +432,13 @@ written as (
   insert into dialectic_contributions
     (tenant_id, id, session_id, job_id, model_id, model_name, model_index, stage, iteration_number,
      contribution_type, rank, origin, source_group, target_contribution_id, source_contribution_ids,
-     read_version_ids, words_hash, root_contribution_id, original_model_contribution_id, edit_version,
+     read_version_ids, words_hash, original_model_contribution_id, edit_version,
      is_incomplete, is_intermediate, flags, content, storage_path, raw_response_storage_path, size_bytes,
      prompt_template_name, tokens_used_input, tokens_used_output, usage_source, finish_reason,
      raw_finish_reason, provider_request_id, processing_time_ms, manifest)
   select tenant_id, id, session_id, job_id, model_id, model_name, model_index, stage, iteration_number,
     contribution_type, rank, origin, source_group, target_contribution_id, source_contribution_ids,
-    read_version_ids, words_hash, root_contribution_id, original_model_contribution_id, edit_version,
+    read_version_ids, words_hash, original_model_contribution_id, edit_version,
     is_incomplete, is_intermediate, flags, content, storage_path, raw_response_storage_path, size_bytes,
     prompt_template_name, tokens_used_input, tokens_used_output, usage_source, finish_reason,
     raw_finish_reason, provider_request_id, processing_time_ms, manifest
@@ -404,15 +488,16 @@ select announce($1, $2, $3)
 
 -- name: list_contributions
 -- The latest version of each contribution, in the order of the process.
-select c.id, c.model_name, c.stage, c.iteration_number, c.contribution_type, c.storage_path,
-  c.is_incomplete, c.is_intermediate, c.is_stale, c.flags, c.edit_version, c.size_bytes,
+select c.id, c.job_id, c.model_name, c.model_index, c.stage, c.iteration_number,
+  c.contribution_type, c.target_contribution_id, c.source_contribution_ids, c.source_group,
+  c.storage_path, c.is_incomplete, c.is_intermediate, c.is_stale, c.flags, c.edit_version, c.size_bytes,
   c.tokens_used_input, c.tokens_used_output, c.finish_reason, c.created_at,
   list_read_versions(c.tenant_id, c.source_contribution_ids, c.read_version_ids) as read_versions
 from dialectic_contributions c
 left join dialectic_stage_runs r
   on r.tenant_id = c.tenant_id and r.session_id = c.session_id
   and r.iteration_number = c.iteration_number and r.stage_slug = c.stage
-where c.session_id = $1 and c.is_latest_edit and c.turn_index = 0
+where c.session_id = $1 and c.is_latest_edit
 order by c.iteration_number, r.position, c.contribution_type, c.model_index, c.rank, c.storage_path
 
 -- name: load_scene
@@ -421,8 +506,22 @@ order by c.iteration_number, r.position, c.contribution_type, c.model_index, c.r
 select s.id as session_id, s.project_id, s.user_id, s.wallet_id, s.process_template_id, s.is_autopilot,
   s.continue_until_complete as continues, s.max_output_tokens, s.full_answers_only, s.max_retries,
   s.lead_model_index,
-  s.selected_model_ids as model_ids,
-  p.slug as project_slug, p.project_name, p.initial_user_prompt as request, d.name as domain,
+  s.selected_model_ids as model_ids, s.dropped_seats,
+  (
+    select max(seat) from dialectic_stage_runs r cross join lateral unnest(r.seats) seat
+    where r.tenant_id = s.tenant_id and r.session_id = s.id and r.iteration_number = 1
+      and r.position = 1
+  ) as seats_first,
+  (
+    select coalesce(jsonb_agg(jsonb_build_object(
+      'stage_slug', r.stage_slug, 'seats', r.seats, 'lost_seats', r.lost_seats,
+      'planned_units', r.planned_units)
+      order by r.position), '[]')
+    from dialectic_stage_runs r
+    where r.tenant_id = s.tenant_id and r.session_id = s.id and r.iteration_number = $2
+  ) as seated,
+  p.slug as project_slug, p.project_name, d.name as domain,
+  concat_ws(e'\n\n', p.initial_user_prompt, nullif(s.session_description, '')) as request,
   coalesce(p.user_domain_overlay_values ->> 'overlay', '') as overlay,
   not exists (
     select from dialectic_sessions o
@@ -477,9 +576,9 @@ select
   (select coalesce(json_agg(json_build_object(
       'id', coalesce(c.original_model_contribution_id, c.id), 'type', c.contribution_type,
       'stage_slug', c.stage, 'model_index', c.model_index, 'rank', c.rank,
-      'source_group', c.source_group, 'origin', c.origin)), '[]')
+      'source_group', c.source_group, 'origin', c.origin, 'model_name', c.model_name)), '[]')
     from dialectic_contributions c
-    where c.session_id = $1 and c.iteration_number = $2 and c.is_latest_edit and c.turn_index = 0
+    where c.session_id = $1 and c.iteration_number = $2 and c.is_latest_edit
   ) as documents,
   (select coalesce(json_agg(json_build_object(
       'stage_slug', j.stage_slug, 'model_index', (j.payload ->> 'model_index')::integer,
@@ -501,7 +600,7 @@ select coalesce(c.original_model_contribution_id, c.id) as id, c.id as version_i
   c.contribution_type as type, c.stage as stage_slug,
   c.model_index, c.rank, c.origin, c.source_group, c.storage_path as path, c.content
 from dialectic_contributions c
-where c.session_id = $1 and c.is_latest_edit and c.turn_index = 0
+where c.session_id = $1 and c.is_latest_edit
   and coalesce(c.original_model_contribution_id, c.id) = any ($2)
 
 -- name: read_versions
@@ -510,7 +609,7 @@ select coalesce(c.original_model_contribution_id, c.id) as id, c.id as version_i
   c.contribution_type as type, c.stage as stage_slug,
   c.model_index, c.rank, c.origin, c.source_group, c.storage_path as path, c.content
 from dialectic_contributions c
-where c.session_id = $1 and c.turn_index = 0 and c.id = any ($2)
+where c.session_id = $1 and c.id = any ($2)
 
 -- name: list_outcomes
 -- The documents of the last completed stage of an iteration.
@@ -521,7 +620,7 @@ join (
   where session_id = $1 and iteration_number = $2 and status = 'complete'
   order by position desc limit 1
 ) last on last.stage_slug = c.stage
-where c.session_id = $1 and c.iteration_number = $2 and c.is_latest_edit and c.turn_index = 0
+where c.session_id = $1 and c.iteration_number = $2 and c.is_latest_edit
   and not c.is_intermediate
 order by c.model_index, c.rank
 
@@ -563,7 +662,7 @@ select c.id, c.session_id, c.job_id, c.model_id, c.model_name, c.model_index, c.
   c.is_intermediate, c.is_incomplete, c.is_stale, c.is_latest_edit,
   c.flags, c.content, c.storage_path, c.raw_response_storage_path, c.prompt_template_name,
   c.tokens_used_input, c.tokens_used_output, c.usage_source, c.finish_reason, c.edit_version,
-  c.original_model_contribution_id, c.root_contribution_id, c.user_id, c.created_at, c.manifest,
+  c.original_model_contribution_id, c.user_id, c.created_at, c.manifest,
   coalesce(c.original_model_contribution_id, c.id) as first_id, c.user_id is not null as is_by_user,
   s.project_id, j.results
 from dialectic_contributions c
@@ -598,11 +697,11 @@ select greatest(
 with written as (
   insert into dialectic_contributions
     (tenant_id, id, session_id, user_id, model_id, model_name, model_index, stage, iteration_number,
-     contribution_type, source_group, root_contribution_id, turn_index, target_contribution_id, rank,
+     contribution_type, source_group, target_contribution_id, rank,
      origin, source_contribution_ids, read_version_ids, is_intermediate, flags, content, storage_path,
      size_bytes, prompt_template_name, edit_version, original_model_contribution_id)
   select c.tenant_id, $2, c.session_id, $3, c.model_id, c.model_name, c.model_index, c.stage,
-    c.iteration_number, c.contribution_type, c.source_group, c.root_contribution_id, 0,
+    c.iteration_number, c.contribution_type, c.source_group,
     c.target_contribution_id, c.rank, c.origin, c.source_contribution_ids, c.read_version_ids,
     c.is_intermediate, $4, $5, $6, $7, c.prompt_template_name, $8, c.id
   from dialectic_contributions c
