@@ -31,18 +31,23 @@ from dialectic.pipeline.gather import gather
 from dialectic.pipeline.load import load_job_context
 from dialectic.pipeline.run import run_job
 from dialectic.postgres import embedded
-from dialectic.processes.loader import load_shared_prompts
+from dialectic.processes.loader import load_process, load_shared_prompts
 from dialectic.providers.catalog import build_catalog
 from dialectic.settings import Settings
 from dialectic_simulator import open_simulator
 from tests.scenario.documented_layout import STAGE_FOLDER, list_patterns
 from tests.scenario.paid_models import PaidSession, verify
 from tests.scenario.test_money import claim_alone
-from tests.scenario.whole_session import Row, open_installation
+from tests.scenario.whole_session import Row, build_unrepaired, open_installation
 
 WRITER, VECTORS = "sim/writer", "sim/vectors"
 PLENTY = 50_000_000
-SHORT = {"default": {"text": "Done, and well."}}
+# A thesis with all that it promises, so that nothing is asked for again.
+THESIS = "\n\n".join(
+    f"{document.heading}\n\nDone, and well."
+    for document in load_process("standard").order[0].expected_output_artifacts
+)
+SHORT = {"default": {"text": THESIS}}
 
 CONFIG = """
 embedder = "{embedder}"
@@ -312,7 +317,9 @@ async def test_what_a_search_has_read_is_not_read_again_to_be_shortened(
         server, template, home, script, window=4_400, answer=2_000
     ) as paid_session:
         installation = paid_session.installation
-        session_id = await installation.play([WRITER], until="antithesis", is_autopilot=False)
+        session_id = await installation.play(
+            [WRITER], until="antithesis", is_autopilot=False, process=build_unrepaired()
+        )
         record = await installation.record(session_id)
         await search_project(
             installation.engine, installation.account, record.project["id"], "bread and ovens"
