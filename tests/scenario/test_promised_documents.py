@@ -6,7 +6,6 @@ The offline models answer; a script rewrites their answers as weaker models woul
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -16,7 +15,6 @@ from uuid import UUID
 
 import pytest
 
-import dialectic
 from dialectic.app import sessions
 from dialectic.app.transaction import Tenant
 from dialectic.contract.sessions import SessionDetail
@@ -38,6 +36,7 @@ from tests.scenario.whole_session import (
     Installation,
     Record,
     open_installation,
+    write_unrepaired,
 )
 
 STANDARD = load_process("standard")
@@ -235,21 +234,12 @@ async def test_a_process_may_turn_the_repair_off(
         asked.append(request)
         return leave_out("## Success metrics", text)
 
-    folder = tmp_path / "plain"
-    copy_process(folder)
+    folder = write_unrepaired(tmp_path / "plain")
     async with open_rewriting(server, template, tmp_path / "home", rewrite) as installation:
         record, detail = await play(installation, until="thesis", process=str(folder))
     assert not any(is_repair(request) for request in asked)
     assert list_missing(record) == ["success_metrics"]
     assert len(detail.list_warnings()) == 1
-
-
-def copy_process(folder: Path) -> None:
-    """Copy the standard process without its repair prompt."""
-    shipped = Path(dialectic.__file__).parent / "processes" / "standard"
-    shutil.copytree(shipped, folder)
-    file = folder / "process.toml"
-    file.write_text(file.read_text().replace('repair_prompt_name = "repair"\n', ""))
 
 
 async def test_a_repair_that_fails_for_good_costs_the_sections_not_the_document(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ from uuid import UUID
 
 import asyncpg
 
+import dialectic
 from dialectic.app import sessions
 from dialectic.app.projects import create_session
 from dialectic.app.transaction import Tenant
@@ -63,6 +65,14 @@ def build_unrepaired() -> Process:
     return replace(process, file=process.file.model_copy(update={"repair_prompt_name": None}))
 
 
+def write_unrepaired(folder: Path) -> Path:
+    """Write that process into a folder, for commands."""
+    shutil.copytree(Path(dialectic.__file__).parent / "processes" / "standard", folder)
+    file = folder / "process.toml"
+    file.write_text(file.read_text().replace('repair_prompt_name = "repair"\n', ""))
+    return folder
+
+
 @dataclass(frozen=True, slots=True)
 class RefusingProvider:
     """Answers as another provider does, but refuses what the test wants refused."""
@@ -94,9 +104,10 @@ class Installation:
     worker_engine: Engine
     account: Account
     admin: asyncpg.Connection[asyncpg.Record]
+    process: Process | str = "standard"
 
     async def create(self, models: list[str], **wishes: Any) -> UUID:
-        process = wishes.pop("process", "standard")
+        process = wishes.pop("process", self.process)
         ask = RunRequest(
             prompt=wishes.pop("prompt", PROMPT),
             models=models,
