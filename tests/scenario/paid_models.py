@@ -17,7 +17,7 @@ from dialectic.postgres import embedded
 from dialectic.providers.catalog import build_catalog
 from dialectic.settings import Settings
 from dialectic_simulator import Simulator, open_simulator
-from tests.scenario.whole_session import Installation, Row, build_unrepaired, open_installation
+from tests.scenario.whole_session import Installation, Row, open_installation
 
 # Four characters are a token for the simulator and for us: what one counts, the other does.
 MODELS = {"*": {"tokenizer": "chars:4"}}
@@ -161,7 +161,6 @@ async def open_paid_session(
         catalog = build_catalog(settings)
         try:
             async with open_installation(server, template, home, catalog) as installation:
-                scripted = replace(installation, process=build_unrepaired())
-                yield PaidSession(scripted, simulator)
+                yield PaidSession(installation, simulator)
         finally:
             await catalog.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -14,7 +13,6 @@ from uuid import UUID
 
 import pytest
 
-import dialectic
 from dialectic.app import contributions, sessions
 from dialectic.app.search import search_project
 from dialectic.app.transaction import Tenant
@@ -31,23 +29,18 @@ from dialectic.pipeline.gather import gather
 from dialectic.pipeline.load import load_job_context
 from dialectic.pipeline.run import run_job
 from dialectic.postgres import embedded
-from dialectic.processes.loader import load_process, load_shared_prompts
+from dialectic.processes.loader import load_shared_prompts
 from dialectic.providers.catalog import build_catalog
 from dialectic.settings import Settings
 from dialectic_simulator import open_simulator
 from tests.scenario.documented_layout import STAGE_FOLDER, list_patterns
 from tests.scenario.paid_models import PaidSession, verify
 from tests.scenario.test_money import claim_alone
-from tests.scenario.whole_session import Row, build_unrepaired, open_installation
+from tests.scenario.whole_session import Row, open_installation, write_unrepaired
 
 WRITER, VECTORS = "sim/writer", "sim/vectors"
 PLENTY = 50_000_000
-# A thesis with all that it promises, so that nothing is asked for again.
-THESIS = "\n\n".join(
-    f"{document.heading}\n\nDone, and well."
-    for document in load_process("standard").order[0].expected_output_artifacts
-)
-SHORT = {"default": {"text": THESIS}}
+SHORT = {"default": {"text": "Done, and well."}}
 
 CONFIG = """
 embedder = "{embedder}"
@@ -317,9 +310,7 @@ async def test_what_a_search_has_read_is_not_read_again_to_be_shortened(
         server, template, home, script, window=4_400, answer=2_000
     ) as paid_session:
         installation = paid_session.installation
-        session_id = await installation.play(
-            [WRITER], until="antithesis", is_autopilot=False, process=build_unrepaired()
-        )
+        session_id = await installation.play([WRITER], until="antithesis", is_autopilot=False)
         record = await installation.record(session_id)
         await search_project(
             installation.engine, installation.account, record.project["id"], "bread and ovens"
@@ -381,8 +372,7 @@ SHORTENING_PLACE = f"{STAGE_FOLDER}raw_responses/shortening_{{id}}_raw.json"
 
 def write_process(folder: Path) -> Path:
     """The standard process, whose first stage wants abstracts."""
-    process, slug = folder / "standard", 'slug = "thesis"\n'
-    shutil.copytree(Path(dialectic.__file__).parent / "processes" / "standard", process)
+    process, slug = write_unrepaired(folder), 'slug = "thesis"\n'
     file = process / "process.toml"
     file.write_text(file.read_text().replace(slug, f'{slug}compressor = "abstract"\n', 1))
     return process

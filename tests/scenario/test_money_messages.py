@@ -43,7 +43,7 @@ async def paid_home(made_home: Path, tmp_path: Path) -> AsyncIterator[PaidHome]:
     async with open_simulator({"models": MODELS, "default": {"text": TEXT}}) as simulator:
         with copy_home(made_home, tmp_path / "home") as home:
             configure(home.path, simulator, {"sim": None})
-            yield PaidHome(home, simulator, write_unrepaired(tmp_path / "standard"))
+            yield PaidHome(home, simulator, write_unrepaired(tmp_path))
 
 
 async def test_a_run_stops_for_money_with_what_to_do_and_goes_on_when_that_is_done(

@@ -6,6 +6,7 @@ The offline models answer; a script rewrites their answers as weaker models woul
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from uuid import UUID
 
 import pytest
 
+import dialectic
 from dialectic.app import sessions
 from dialectic.app.transaction import Tenant
 from dialectic.contract.sessions import SessionDetail
@@ -36,7 +38,6 @@ from tests.scenario.whole_session import (
     Installation,
     Record,
     open_installation,
-    write_unrepaired,
 )
 
 STANDARD = load_process("standard")
@@ -88,7 +89,7 @@ async def open_rewriting(
 
 
 async def play(installation: Installation, **wishes: Any) -> tuple[Record, SessionDetail]:
-    session_id = await installation.play(MODELS, **wishes)
+    session_id = await installation.play(MODELS, **{"process": STANDARD, **wishes})
     detail = await look(installation, session_id)
     tenant_id = installation.account.tenant_id
     await describe_project(installation.engine, tenant_id, detail.session.project_id)
@@ -234,12 +235,21 @@ async def test_a_process_may_turn_the_repair_off(
         asked.append(request)
         return leave_out("## Success metrics", text)
 
-    folder = write_unrepaired(tmp_path / "plain")
+    folder = tmp_path / "plain"
+    copy_process(folder)
     async with open_rewriting(server, template, tmp_path / "home", rewrite) as installation:
         record, detail = await play(installation, until="thesis", process=str(folder))
     assert not any(is_repair(request) for request in asked)
     assert list_missing(record) == ["success_metrics"]
     assert len(detail.list_warnings()) == 1
+
+
+def copy_process(folder: Path) -> None:
+    """Copy the standard process without its repair prompt."""
+    shipped = Path(dialectic.__file__).parent / "processes" / "standard"
+    shutil.copytree(shipped, folder)
+    file = folder / "process.toml"
+    file.write_text(file.read_text().replace('repair_prompt_name = "repair"\n', ""))
 
 
 async def test_a_repair_that_fails_for_good_costs_the_sections_not_the_document(
@@ -251,7 +261,7 @@ async def test_a_repair_that_fails_for_good_costs_the_sections_not_the_document(
         return leave_out("## Success metrics", text)
 
     async with open_rewriting(server, template, tmp_path / "home", rewrite) as installation:
-        session_id = await installation.create(MODELS, until="thesis")
+        session_id = await installation.create(MODELS, until="thesis", process=STANDARD)
         await installation.admin.execute("update dialectic_sessions set max_retries = 0")
         tenant = Tenant(installation.engine, installation.account)
         await tenant.run(sessions.generate, session_id)

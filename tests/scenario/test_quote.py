@@ -81,7 +81,7 @@ class QuotedSession:
 
 async def tell(installation: Installation) -> QuotedSession:
     asked = await quotes.quote_run(installation.engine, installation.account, ASK)
-    session_id = await installation.create(CAST, is_autopilot=False)
+    session_id = await installation.create(CAST, is_autopilot=False, process=STANDARD)
     before = await quotes.quote_session(installation.engine, installation.account, session_id)
     await Tenant(installation.engine, installation.account).run(sessions.generate, session_id)
     await installation.work(session_id)

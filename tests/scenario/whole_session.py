@@ -66,11 +66,15 @@ def build_unrepaired() -> Process:
 
 
 def write_unrepaired(folder: Path) -> Path:
-    """Write that process into a folder, for commands."""
-    shutil.copytree(Path(dialectic.__file__).parent / "processes" / "standard", folder)
-    file = folder / "process.toml"
-    file.write_text(file.read_text().replace('repair_prompt_name = "repair"\n', ""))
-    return folder
+    """Write the same process into a folder; return its place."""
+    shipped = Path(dialectic.__file__).parent / "processes" / "standard"
+    place = shutil.copytree(shipped, folder / "unrepaired")
+    file, wish = place / "process.toml", 'repair_prompt_name = "repair"\n'
+    text = file.read_text()
+    assert wish in text
+    file.write_text(text.replace(wish, ""))
+    (place / "prompts" / "repair.md").unlink()
+    return place
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +108,10 @@ class Installation:
     worker_engine: Engine
     account: Account
     admin: asyncpg.Connection[asyncpg.Record]
-    process: Process | str = "standard"
 
     async def create(self, models: list[str], **wishes: Any) -> UUID:
-        process = wishes.pop("process", self.process)
+        # Most scripted answers lack the promised headings: their tests are about something else.
+        process = wishes.pop("process", None) or build_unrepaired()
         ask = RunRequest(
             prompt=wishes.pop("prompt", PROMPT),
             models=models,
