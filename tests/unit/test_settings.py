@@ -15,6 +15,7 @@ from tests.problems import check_error, refusing
 
 DEFAULTS = {
     "database_url": "",
+    "database_idle_s": 900.0,
     "storage_url": "",
     "storage_endpoint": "",
     "storage_region": "us-east-1",
@@ -191,7 +192,7 @@ def test_an_unknown_key_suggests_the_nearest(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", ["", "qqq", "NOPE", "ENDPOINTS"])
 def test_a_name_like_no_other_is_told_all_names_and_no_guess(tmp_path: Path, wrong: str) -> None:
-    names = "DIALECTIC_HOME, DIALECTIC_DATABASE_URL, DIALECTIC_STORAGE_URL"
+    names = "DIALECTIC_HOME, DIALECTIC_DATABASE_URL, DIALECTIC_DATABASE_IDLE_S"
     check_error(refusal(tmp_path, **{wrong: "1"}), names, reason="unknown_setting")
 
 

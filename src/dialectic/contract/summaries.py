@@ -15,6 +15,9 @@ from pydantic import Field
 from dialectic.contract.base import Column, Dollars, ResponseBody, show_dollars
 from dialectic.core.session_state import SessionState
 
+# Passages that a search returns.
+PASSAGES_DEFAULT, PASSAGES_MAX = 10, 100
+
 
 class Kind(enum.StrEnum):
     """The kinds of object that can be found by an id prefix."""

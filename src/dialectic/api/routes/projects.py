@@ -10,7 +10,6 @@ from fastapi import APIRouter, Path, Query, Response
 from dialectic.api.dependencies import Reading, Writing
 from dialectic.api.pagination import Listing
 from dialectic.app import projects, search
-from dialectic.app.search import LIMIT_DEFAULT, LIMIT_MAX
 from dialectic.app.transaction import Transaction
 from dialectic.contract.base import Page
 from dialectic.contract.projects import (
@@ -21,6 +20,7 @@ from dialectic.contract.projects import (
     Resource,
     SearchResults,
 )
+from dialectic.contract.summaries import PASSAGES_DEFAULT, PASSAGES_MAX
 from dialectic.core.access import Scope
 from dialectic.db.tables import lists, records
 
@@ -54,7 +54,7 @@ async def get_project(project_id: ProjectId, context: Reading) -> Project:
 
 @router.patch("/projects/{project_id}", response_model=Project)
 async def change_project(project_id: ProjectId, body: ProjectChange, write: Writing) -> Response:
-    """Rename, archive or unarchive a project, or change its domain."""
+    """Rename, archive or unarchive a project, or change its domain or overlay."""
     return await write.answer(projects.change, project_id, body)
 
 
@@ -97,7 +97,7 @@ async def search_project(
             description="A question or search terms.",
         ),
     ],
-    limit: Annotated[int, Query(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT,
+    limit: Annotated[int, Query(ge=1, le=PASSAGES_MAX)] = PASSAGES_DEFAULT,
 ) -> SearchResults:
     """Search all documents of a project, best matches first.
 
