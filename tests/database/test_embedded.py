@@ -588,6 +588,41 @@ def test_a_start_that_is_interrupted_leaves_no_server(home: Path) -> None:
     assert not is_running(home)
 
 
+# Joins, and gets ^C when a function of `postgres.place` is entered after the server was launched:
+# between two instructions is where Python looks for signals.
+INTERRUPTED = """
+import sys
+from pathlib import Path
+from dialectic.postgres import embedded
+launched = False
+
+def interrupt(frame, event, _):
+    global launched
+    name, file = frame.f_code.co_name, frame.f_code.co_filename
+    launched = launched or name == "_launch_watchdog"
+    if event == "call" and launched and name == sys.argv[2] and file.endswith("place.py"):
+        sys.setprofile(None)
+        raise KeyboardInterrupt
+
+sys.setprofile(interrupt)
+with embedded.join_server(Path(sys.argv[1])):
+    sys.setprofile(None)
+    print("not interrupted")
+"""
+
+
+@pytest.mark.parametrize("name", ["release", "unlock", "try_lock", "__exit__"])
+def test_an_interrupt_while_the_turn_is_given_back_leaves_no_server(home: Path, name: str) -> None:
+    command = [sys.executable, "-c", INTERRUPTED, str(home), name]
+    environment = {**os.environ, "PYTHONPATH": f"{SOURCES}{os.pathsep}{find_site()}"}
+    result = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    assert "KeyboardInterrupt" in result.stderr
+    assert result.stdout == ""
+    assert not is_running(home)
+
+
 def test_remains_whose_pid_belongs_to_another_process_do_not_hinder(home: Path) -> None:
     with join_server(home):
         remains = (home / "postgres" / "data" / "postmaster.pid").read_text().splitlines()

@@ -5,22 +5,24 @@ Short commands read with it, so it imports little.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import asyncpg
 
 from dialectic.app.transaction import Tenant, Transaction
 from dialectic.contract.contributions import ChunkRecord, ContributionRecord, TurnSummary
-from dialectic.contract.projects import Kind
-from dialectic.contract.sessions import SessionDetail
+from dialectic.contract.summaries import Kind
 from dialectic.core.session_state import show_status
 from dialectic.db.pool import Connection
 from dialectic.db.queries import list_plain
-from dialectic.db.tables import jobs, records
-from dialectic.db.tables.notifications import read_events
+from dialectic.db.tables import records
 from dialectic.db.tables.records import CHUNK, CONTRIBUTION, SESSION, SQL
 from dialectic.db.tables.records import get_id as get_by_prefix
 from dialectic.errors import NotFound
+
+if TYPE_CHECKING:
+    from dialectic.contract.sessions import SessionDetail
 
 NOUNS = {Kind.SESSION: SESSION, Kind.CONTRIBUTION: CONTRIBUTION, Kind.CHUNK: CHUNK}
 
@@ -61,6 +63,10 @@ async def look(
 
 async def get_detail(tx: Transaction, session_id: UUID, *, after: int = 0) -> SessionDetail:
     """Load all of a session; `after` asks whether it has a later event."""
+    from dialectic.contract.sessions import SessionDetail
+    from dialectic.db.tables import jobs
+    from dialectic.db.tables.notifications import read_events
+
     connection = tx.connection
     # Read first: a later change may be reported twice, but never missed.
     news = await read_events(connection, after_seq=after, session_id=session_id, limit=1)

@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 import functools
 import hashlib
-import importlib.util
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -138,27 +137,14 @@ def compute_digest() -> str:
 
     Once per process: an installation may be replaced while the process runs.
     """
+    from importlib.metadata import version  # most modules that use this one never need it
+
     scripts = [_read_one(name) for name in ("roles.sql", "bootstrap.sql")]
     scripts += list_migrations() + list_reapplied()
     parts = [f"{script.name}:{script.sha256}" for script in scripts]
     return hashlib.sha256(
-        "\n".join([*parts, f"pgqueuer:{find_version('pgqueuer')}"]).encode()
+        "\n".join([*parts, f"pgqueuer:{version('pgqueuer')}"]).encode()
     ).hexdigest()
-
-
-def find_version(package: str) -> str:
-    """Find the version of an installed package, by the name of its folder of metadata.
-
-    `importlib.metadata` finds the same, but takes longer to import than a short command may take.
-    """
-    spec = importlib.util.find_spec(package)
-    site = Path(spec.origin).parents[1] if spec and spec.origin else FOLDER
-    found = [path.name for path in site.glob(f"{package}-*.dist-info")]
-    if len(found) == 1:
-        return found[0].removeprefix(f"{package}-").removesuffix(".dist-info")
-    from importlib.metadata import version
-
-    return version(package)
 
 
 async def migrate(address: Address, *, lock_tries: int = LOCK_TRIES) -> list[str]:

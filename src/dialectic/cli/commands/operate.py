@@ -154,7 +154,7 @@ def migrate() -> None:
     sys.exit(run_async(main(load_settings())))
 
 
-@db.command()
+@db.command(short_help="Print the URL of the database.")
 def url() -> None:
     """Print the URL of the database; an embedded server stops when it is not used."""
 

@@ -193,6 +193,8 @@ def run(
     )
     if not dry_run:
         prepare_out(out, detach=detach)
+    if sys.stderr.isatty() and not as_json:
+        say("Preparing the run: process, models and cost.")  # the rest takes a moment to load
     sys.exit(run_async(_run(settings, run_options, request)))
 
 

@@ -145,7 +145,7 @@ def _describe_quote(quote: SessionForecast) -> Iterator[str]:
 def _describe(backend: Backend, detail: SessionDetail) -> Iterator[str]:
     from dialectic.cli.display.follow import find_end_of, has_stage_to_read
     from dialectic.core.documents.shortcomings import describe_document
-    from dialectic.core.job import JobStatus
+    from dialectic.core.job_status import JobStatus
     from dialectic.core.seats import describe_seat
 
     session = detail.session
@@ -196,7 +196,7 @@ def _name_models(session: SessionRecord) -> Iterator[str]:
 
 def _describe_errors(job: JobRecord) -> Iterator[str]:
     """List a job's errors, and the remedy for the last one unless the job is done."""
-    from dialectic.core.job import JobStatus
+    from dialectic.core.job_status import JobStatus
 
     for error in job.error_details:
         yield f"            attempt {error.attempt}: {mark(error.message, error.code)}"
