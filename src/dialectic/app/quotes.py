@@ -52,6 +52,7 @@ from dialectic.pipeline.estimate import Brief, build_quote
 from dialectic.pipeline.gather import Item, build_words
 from dialectic.pipeline.load import JobContext, list_outcomes, load_session_context, read_texts
 from dialectic.pipeline.outline import DocumentKey
+from dialectic.pipeline.own_models import load_cards
 
 SQL = load_queries("quotes")
 # Ignore older samples: models and prompts have changed since.
@@ -69,7 +70,7 @@ async def quote_run(
 
     The budget limits real money and play money separately.
     """
-    run = check_run(engine, request, request.domain)
+    run = await check_run(engine, account.tenant_id, request, request.domain)
     quote_of = await _prepare_quotes(engine, account, request, run)
 
     def price_of(process: Process) -> int:
@@ -187,7 +188,7 @@ async def quote_session(engine: Engine, account: Account, session_id: UUID) -> S
         return session, context, await _build_brief(connection, context), written, earlier
 
     session, context, brief, written, earlier = await engine.db.transact(account.tenant_id, work)
-    cards = [engine.catalog.load_card(name) for name in context.models]
+    cards = await load_cards(engine, account.tenant_id, context.models)
     terms = _build_terms(
         engine,
         session["max_output_tokens"],

@@ -28,6 +28,7 @@ from dialectic.errors import Conflict, Remedy, RemedyAction
 from dialectic.ledger import wallets
 from dialectic.limits import admission
 from dialectic.pipeline.load import load_session_context
+from dialectic.pipeline.own_models import load_cards
 
 
 async def generate(tx: Transaction, session_id: UUID) -> list[UUID]:
@@ -265,8 +266,8 @@ async def change(tx: Transaction, session_id: UUID, wanted: SessionChange) -> Se
                 "another session of the project with other models.",
                 reason="session_begun",
             )
-        cards = [tx.engine.catalog.load_card(name) for name in models]
         tenant_id = tx.account.tenant_id
+        cards = await load_cards(tx.engine, tenant_id, models, connection)
         model_ids = [await records.upsert_model(connection, tenant_id, card) for card in cards]
         await connection.execute(SQL["change_models"], session_id, model_ids)
     await connection.execute(

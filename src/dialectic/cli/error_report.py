@@ -75,6 +75,8 @@ COMMANDS = {
     RemedyAction.SHOW_COSTS: "wallet costs {session}",
     RemedyAction.QUOTE_RUN: 'run "…" --dry-run',
     RemedyAction.CHOOSE_MODEL: "models list",
+    RemedyAction.ADD_ENDPOINT: "endpoint add {endpoint}",
+    RemedyAction.LIST_ENDPOINTS: "endpoint list",
     RemedyAction.LIST_SESSIONS: "status",
     RemedyAction.LIST_CONTRIBUTIONS: "list {session}",
     RemedyAction.LIST_JOBS: "status {session}",
@@ -110,6 +112,7 @@ def render_command(
     names = {
         "session": (remedy.session_id or "SESSION")[:SESSION_CHARS],
         "user": remedy.user or "NAME",
+        "endpoint": remedy.endpoint or "NAME",
         "amount": "--play 1000" if remedy.is_play else "20",
     }
     if action in OPERATOR_COMMANDS:

@@ -57,6 +57,7 @@ COMMANDS = {
     "resource": ("projects", "Resources of a project: add, list, remove."),
     "chat": ("chat", "Chat with one model."),
     "models": ("models", "Models: list, sync, test."),
+    "endpoint": ("endpoints", "Your own endpoints: add, list, test, remove."),
     "process": ("process", "Processes: list, show, check."),
     "wallet": ("wallet", "Money: balance, topup, unlimited, history, costs, verify."),
     "serve": ("operate", "Serve the API and run a worker."),
@@ -111,6 +112,13 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "models list": ("dialectic models list",),
     "models sync": ("dialectic models sync openai",),
     "models test": ("dialectic models test offline/skeptic",),
+    "endpoint add": (
+        "dialectic endpoint add acme --url https://llm.acme.example/v1 --key-file key.txt "
+        "--model llama-3.3-70b,window=128000,output=8000",
+    ),
+    "endpoint list": ("dialectic endpoint list",),
+    "endpoint test": ("dialectic endpoint test acme",),
+    "endpoint remove": ("dialectic endpoint remove acme",),
     "process list": ("dialectic process list",),
     "process show": ("dialectic process show standard --models 4",),
     "process check": ("dialectic process check my-process",),

@@ -10,7 +10,7 @@ from decimal import Decimal
 
 import click
 
-from dialectic.app.installed import list_models
+from dialectic.app.installed import build_test, list_models
 from dialectic.cli.backend import open_backend
 from dialectic.cli.error_report import mark, say_remedy
 from dialectic.cli.terminal import (
@@ -22,7 +22,7 @@ from dialectic.cli.terminal import (
     say,
 )
 from dialectic.contract.accounts import ListedModel, Model
-from dialectic.core.models.messages import Message, Reply, Request, Role
+from dialectic.core.models.messages import Reply
 from dialectic.core.models.model import ModelCard, parse_tokenizer
 from dialectic.core.money.price import format_credits, is_play, price_call
 from dialectic.errors import DialecticError, ExitCode, KeyMissing, UsageError
@@ -36,11 +36,6 @@ from dialectic.providers.model_list import (
 )
 from dialectic.settings import Settings
 from dialectic.tokens.counting import CountMethod, TokenCount, count_request_tokens_aside
-
-TEST_PROMPT = "Reply with the single word OK."
-TEST_OUTPUT_TOKENS = 16
-# A reasoning model would use up fewer tokens before its first word.
-TEST_THOUGHT_TOKENS = 1_000
 
 
 @click.group()
@@ -216,13 +211,7 @@ async def _test(settings: Settings, name: str) -> ExitCode:
 
 
 async def _try_out(catalog: Catalog, card: ModelCard) -> Trial:
-    cap = TEST_THOUGHT_TOKENS if card.is_reasoning else TEST_OUTPUT_TOKENS
-    request = Request(
-        model=card.name,
-        system="",
-        messages=(Message(Role.USER, TEST_PROMPT),),
-        max_output_tokens=min(cap, card.max_output_tokens),
-    )
+    request = build_test(card)
     remote = catalog.find_remote(card.provider)
     provider_counts = await remote.count_tokens(card, request) if remote is not None else None
     pieces: list[float] = []
