@@ -75,7 +75,7 @@ COMMANDS = {
     RemedyAction.SHOW_COSTS: "wallet costs {session}",
     RemedyAction.QUOTE_RUN: 'run "…" --dry-run',
     RemedyAction.CHOOSE_MODEL: "models list",
-    RemedyAction.ADD_ENDPOINT: "endpoint add {endpoint}",
+    RemedyAction.ADD_ENDPOINT: "endpoint add {endpoint} --url URL --model M,window=N,output=N",
     RemedyAction.LIST_ENDPOINTS: "endpoint list",
     RemedyAction.LIST_SESSIONS: "status",
     RemedyAction.LIST_CONTRIBUTIONS: "list {session}",

@@ -113,8 +113,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "models sync": ("dialectic models sync openai",),
     "models test": ("dialectic models test offline/skeptic",),
     "endpoint add": (
-        "dialectic endpoint add acme --url https://llm.acme.example/v1 --key-file key.txt "
-        "--model llama-3.3-70b,window=128000,output=8000",
+        "dialectic endpoint add acme --url URL --model m,window=64000,output=8000",
+        "dialectic endpoint add acme --url URL --model m --key-file - --replace",
     ),
     "endpoint list": ("dialectic endpoint list",),
     "endpoint test": ("dialectic endpoint test acme",),
