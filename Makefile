@@ -91,11 +91,8 @@ chaos-full: .venv/.stamp-dev ## The same, with every fault
 trial-local: .venv-trial/.stamp-trial ## Argue with a real small model, served by llama.cpp, until antithesis
 	@.venv-trial/bin/python -m trial
 
-openapi-check: .venv/.stamp-dev .venv-openapi/.stamp-openapi ## See that a client can be made of the API's description, without a warning
-	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
-	.venv/bin/python -m dialectic.api.app > "$$folder/openapi.json" && \
-	PATH="$$PWD/.venv-openapi/bin:$$PATH" openapi-python-client generate --fail-on-warning \
-	  --path "$$folder/openapi.json" --output-path "$$folder/client"
+openapi-check: .venv/.stamp-dev .venv-openapi/.stamp-openapi ## Make a client of the API's description, and call every operation with it
+	@.venv/bin/python -m trial.openapi .venv-openapi/bin/python
 
 docs: .venv/.stamp-dev ## Write docs/modules.md, check what the documents name, run their examples
 	@.venv/bin/python -m tests.tidy.module_list

@@ -277,7 +277,7 @@ def _leave_out_the_ledger() -> None:
     async def hold_nothing(
         _engine: Any, _job: Any, _card: Any, request: Request, **_: Any
     ) -> Reservation:
-        return Reservation(request, "", 0)
+        return Reservation(request, "", 0, request.max_output_tokens)
 
     async def do_nothing(*_: Any) -> None:
         return

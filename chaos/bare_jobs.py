@@ -66,7 +66,7 @@ def build_payload() -> str:
 async def make_session(lab: Lab, units: int) -> UUID:
     """Make a session whose stage has begun without jobs of its own."""
     session_id = await lab.order(starts=False)
-    stage = ("thesis", 1, False, units, None)
+    stage = ("thesis", 1, False, units, None, "{1}")
     begin = bind(RECORDS["insert_stage_run"], lab.account.tenant_id, session_id, 1, *stage)
     await lab.execute(f"set search_path = dialectic; {begin}; reset search_path")
     return session_id

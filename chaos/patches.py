@@ -90,6 +90,15 @@ def fail_when_late() -> None:
     put(maintenance, "given_up_in_time", impatient)
 
 
+def unpack_whole() -> None:
+    """Unpack and read each piece of a response as a whole."""
+    from dialectic.core import sse
+    from dialectic.providers import content_encoding
+
+    put(content_encoding, "SLICE_BYTES", 1 << 30)
+    put(sse, "SKIPPED_LINES_MAX", 10**12)
+
+
 def commit_each_statement() -> None:
     """Commit each statement of a migration by itself."""
     import asyncpg

@@ -16,6 +16,7 @@ from chaos import (
     events,
     failpoints,
     fleet,
+    hostile,
     kills,
     migration,
     money,
@@ -58,6 +59,7 @@ PROOFS: tuple[tuple[str, Any, str, str], ...] = (
     ("failpoints", failpoints.SABOTAGED, "forgotten_files", "files that differ from their rows"),
     ("zombie", zombie.SABOTAGED, "no_fence", "answers by another than the holder"),
     ("starved", starved.SABOTAGED, "impatient", "workers that ended by themselves"),
+    ("hostile", hostile.SABOTAGED, "whole_bodies", "longest answer, beyond the usual"),
     ("postgres", postgres.SABOTAGED, "deaf", "jobs lost or unfinished"),
     ("migration", migration.SABOTAGED, "torn_migrations", "next migrations that did not complete"),
     ("start", start.SABOTAGED, "no_locks", "commands that failed beside a killed one"),
@@ -169,7 +171,6 @@ FALSIFICATIONS: dict[str, tuple[Falsify, str]] = {
             "create temporary table twin as select * from dialectic.dialectic_contributions"
             f" where id = {A_CONTRIBUTION}",
             "update twin set id = gen_random_uuid()",
-            "update twin set root_contribution_id = id",
             "insert into dialectic.dialectic_contributions select * from twin",
             GUARDED,
         ),

@@ -246,6 +246,11 @@ ALL = {
             patch=patches.fail_when_late,
         ),
         Sabotage(
+            "whole_bodies",
+            "a piece of a response is unpacked and read as a whole, however large it is",
+            patch=patches.unpack_whole,
+        ),
+        Sabotage(
             "torn_migrations",
             "migrations run outside transactions",
             patch=patches.commit_each_statement,

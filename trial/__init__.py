@@ -1,1 +1,1 @@
-"""A whole trial against a model server that is not ours: `make trial-local`."""
+"""Trials with programs that are not ours: a model server, and a generated client of the API."""

@@ -116,6 +116,28 @@ class KeyedLocks:
         return found
 
 
+@dataclass(slots=True)
+class Outage:
+    """A fault that lasts: it is logged when it begins or changes, not at every try."""
+
+    error: Exception | None = None
+
+    def begins(self, error: Exception) -> bool:
+        """Remember the newest error; return whether it differs in kind from the one before."""
+        is_new = self.error is None or _name_kind(self.error) != _name_kind(error)
+        self.error = error
+        return is_new
+
+    def ends(self) -> bool:
+        """Forget the error; return whether there was one."""
+        had_error, self.error = self.error is not None, None
+        return had_error
+
+
+def _name_kind(error: Exception) -> tuple[object, ...]:
+    return (type(error), getattr(error, "reason", None), getattr(error, "sqlstate", None))
+
+
 @dataclass(frozen=True, slots=True)
 class Engine:
     """The live resources of one process."""
@@ -133,6 +155,8 @@ class Engine:
     embedders: Embedders = field(default_factory=Embedders)
     # Per-key locks: one coroutine at a time compresses a given text.
     turns: KeyedLocks = field(default_factory=KeyedLocks)
+    # Why files cannot be written to storage at the moment, if they cannot.
+    storage_outage: Outage = field(default_factory=Outage)
     telemetry: Telemetry = OFF
 
     @property
@@ -227,14 +251,18 @@ async def _create_database(server: embedded.Server) -> None:
 
 async def _keep_alive(settings: Settings) -> None:
     """Restart the embedded server when it dies, as an operator would do for another server."""
+    outage = Outage()
     while True:
         await asyncio.sleep(WATCH_INTERVAL_S)
         try:
             if not (await asyncio.to_thread(embedded.describe_server, settings.home)).running:
-                logger.warning("the embedded PostgreSQL died; restarting it")
+                if outage.error is None:
+                    logger.warning("the embedded PostgreSQL died; restarting it")
                 await asyncio.to_thread(embedded.revive_server, settings.home)
+            outage.ends()
         except EmbeddedServerError as error:
-            logger.warning("%s", error.message)
+            if outage.begins(error):
+                logger.warning("%s", error.message)
 
 
 async def _cancel(task: asyncio.Task[None]) -> None:

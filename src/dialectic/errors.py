@@ -56,6 +56,8 @@ class RemedyAction(enum.StrEnum):
     START_NEXT = "start_next"  # the next stage, after feedback on the last one
     ITERATE = "iterate"
     WATCH = "watch"
+    DROP_SEAT = "drop_seat"  # go on without a model
+    REPLACE_SEAT = "replace_seat"  # go on with another model in its place
     START_SESSION = "start_session"
     # Money.
     TOP_UP = "top_up"
@@ -87,6 +89,7 @@ class Remedy:
 
     action: RemedyAction
     session_id: str | None = None
+    seat: int | None = None
     model: str | None = None
     endpoint: str | None = None
     scope: str | None = None
@@ -94,7 +97,7 @@ class Remedy:
     setting: str | None = None
     is_play: bool | None = None
 
-    def as_dict(self) -> dict[str, str | bool]:
+    def as_dict(self) -> dict[str, str | int]:
         """Convert to JSON: the action, and the parameters that are set."""
         return {key: value for key, value in asdict(self).items() if value is not None}
 
@@ -114,6 +117,8 @@ ABOUT_A_SESSION = frozenset(
         RemedyAction.START_NEXT,
         RemedyAction.ITERATE,
         RemedyAction.WATCH,
+        RemedyAction.DROP_SEAT,
+        RemedyAction.REPLACE_SEAT,
         RemedyAction.SHOW_COSTS,
         RemedyAction.LIST_CONTRIBUTIONS,
         RemedyAction.LIST_JOBS,
@@ -183,6 +188,10 @@ class DialecticError(Exception):
 
 class UsageError(DialecticError, code="invalid_request", status=400, exit_code=ExitCode.USAGE):
     """The request is invalid."""
+
+
+class InvalidJson(UsageError, code="invalid_json"):
+    """The body is not valid JSON."""
 
 
 class Unauthenticated(UsageError, code="unauthenticated", status=401):
@@ -297,6 +306,12 @@ class DatabaseUnreachable(
     """The database does not answer."""
 
     # Nothing can be written; the lease expires.
+
+
+class PoolerUnsupported(ConfigurationError, code="pooler_unsupported", fate=Fate.DROP):
+    """The connection pooler in front of the database cannot be used."""
+
+    # What was written may be lost; the lease expires.
 
 
 class DatabaseFull(ConfigurationError, code="database_full", fate=Fate.PAUSE):
@@ -462,6 +477,10 @@ class ProviderError(DialecticError, code="provider_error", status=502, fate=Fate
 
 class ProviderTransient(ProviderError, code="provider_transient"):
     """The provider did not answer, or is temporarily unavailable."""
+
+
+class ProviderUnreachable(ProviderTransient, code="provider_unreachable"):
+    """No connection to the provider could be opened."""
 
 
 class ProviderThrottled(ProviderError, code="provider_throttled"):

@@ -119,6 +119,9 @@ class Settings:
     embedder: str = _setting("builtin/static", _TEXT, "What turns text into vectors for search.")
     max_continuations: int = _setting(5, _whole(0, 100), "Further turns for one cut-off answer.")
     max_retries: int = _setting(3, _whole(0, 20), "Retries after a temporary error.")
+    retry_unreachable_s: float = _setting(
+        120.0, _number(0.0, 86_400.0), "How long to retry an endpoint that accepts no connection."
+    )
     max_spend_fraction: float = _setting(
         0.2,
         _number(0.0, 1.0, above=True),

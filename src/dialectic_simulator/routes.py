@@ -24,6 +24,8 @@ BASE_PATHS = {
     WireName.OLLAMA: "/api",
 }
 ANTHROPIC_VERSION = "anthropic-version"
+# Google's clients send both, also to its stable API at /v1.
+GOOGLE_HEADERS = ("x-goog-api-key", "x-goog-api-client")
 
 _FIXED = {
     ("POST", "/v1/chat/completions"): (WireName.OPENAI, Route.CHAT),
@@ -67,12 +69,14 @@ def find_target(method: str, path: str, headers: Mapping[str, str]) -> Target | 
         return _find_google_method(endpoint, model)
     if method != "GET":
         return None
-    if version == "v1beta":
-        wire = WireName.GOOGLE
-    else:
-        # Two vendors have the same path; only one of them requires this header.
-        wire = WireName.ANTHROPIC if ANTHROPIC_VERSION in headers else WireName.OPENAI
-    return Target(endpoint, wire, Route.MODELS, model)
+    return Target(endpoint, _tell_vendor(version, headers), Route.MODELS, model)
+
+
+def _tell_vendor(version: str, headers: Mapping[str, str]) -> WireName:
+    """Tell whose list of models is asked for: three vendors have the same path."""
+    if version == "v1beta" or any(name in headers for name in GOOGLE_HEADERS):
+        return WireName.GOOGLE
+    return WireName.ANTHROPIC if ANTHROPIC_VERSION in headers else WireName.OPENAI
 
 
 def _find_google_method(endpoint: str, path: str) -> Target | None:

@@ -13,6 +13,7 @@ from dialectic.errors import (
     ProviderRejected,
     ProviderThrottled,
     ProviderTransient,
+    ProviderUnreachable,
     StreamTruncated,
 )
 from dialectic.providers.catalog import open_provider
@@ -208,7 +209,7 @@ async def test_a_server_that_speaks_something_else_did_not_answer(client: Client
 async def test_no_listener_at_the_other_end_means_nothing_was_sent(client: Client) -> None:
     client.options = {"base_url": f"http://127.0.0.1:{find_free_port()}/v1"}
 
-    error = await client.fail(ProviderTransient)
+    error = await client.fail(ProviderUnreachable)
 
     assert not error.remains.was_sent
 
@@ -217,7 +218,7 @@ async def test_no_listener_at_the_other_end_means_nothing_was_sent(client: Clien
 async def test_a_name_without_an_address_is_told(client: Client) -> None:
     client.options = {"base_url": "http://nobody.invalid/v1"}
 
-    error = await client.fail(ProviderTransient)
+    error = await client.fail(ProviderUnreachable)
 
     assert "nobody.invalid" in error.message
     assert not error.remains.was_sent
@@ -242,7 +243,7 @@ async def test_a_proxy_that_is_down_means_nothing_was_sent(
     monkeypatch.setenv("http_proxy", f"http://me:sesame@127.0.0.1:{find_free_port()}")
     client.options = {"base_url": "http://models.example/v1"}
 
-    error = await client.fail(ProviderTransient)
+    error = await client.fail(ProviderUnreachable)
 
     assert not error.remains.was_sent
     assert "sesame" not in error.message

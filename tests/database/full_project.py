@@ -346,12 +346,14 @@ async def _insert_sessions(admin: Any, made: Project, process_id: UUID, *, in_fl
         "wallet_id": str(made.account.wallet_id),
         "session_description": "the first try",
         "selected_model_ids": [str(model_id) for model_id in made.models.values()],
+        "dropped_seats": [],
         "lead_model_index": 2,
         "until_stage_slug": "paralysis",
         "max_retries": 3,
         "max_output_tokens": 4000,
         "is_autopilot": False,
         "continue_until_complete": True,
+        "wait_for_all": False,
     }
     first: Row = {
         "id": str(made.session_id),
@@ -393,6 +395,8 @@ def _run(made: Project, stage: str, iteration: int, nth: int) -> Row:
         "status": "complete",
         "planned_units": 4,
         "finished_units": 3,
+        "seats": [1, 2],
+        "lost_seats": [],
         "started_at": f"2026-05-01T1{nth}:00:00+00:00",
         "completed_at": f"2026-05-01T1{nth}:30:00+00:00",
     }

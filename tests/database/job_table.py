@@ -74,6 +74,7 @@ async def start_stage(
             False,
             planned_units,
             None,
+            [1, 2, 3],
         )
         await connection.execute(sql["begin_stage_run"], session_id, 1, STAGE)
         await connection.execute(sql["mark_generating"], session_id)
@@ -126,7 +127,8 @@ class JobTable:
     async def open(cls, engine: Engine) -> AsyncIterator[JobTable]:
         """Open the machine for a session of its own, in an account of its own."""
         account = await new_account(engine)
-        begun = await make_session(engine, account)
+        # Any failed plan job fails the stage, however many there are.
+        begun = await make_session(engine, account, wait_for_all=True)
         async with Database.open(engine.address, WORKER_ROLE, size=1, patience_s=5.0) as db:
             job_table = cls(
                 replace(engine, db=db),

@@ -8,6 +8,7 @@ import fcntl
 import importlib.util
 import os
 import pwd
+import select
 import shutil
 import signal
 import stat
@@ -315,6 +316,45 @@ def test_a_killed_member_neither_stops_the_server_nor_keeps_it_for_ever(home: Pa
     with join_server(home):
         assert load_pid(home) == pid
     assert not is_running(home)
+
+
+def test_a_server_whose_last_member_was_killed_stops_by_itself(home: Path) -> None:
+    script = JOIN.replace("join_server(home)", "join_server(home, embedded.Start(watch_s=0.1))")
+    with other_member(home, script) as first, other_member(home) as second:
+        pid, url = first.wait_joined()
+        second.wait_joined()
+        first.kill()
+        # Two looks of the watchdog later the other one still has its server.
+        assert ask(url, "SELECT pg_sleep(0.3)", "SELECT 1") == 1
+        with pidfd(pid) as ended:
+            second.kill()
+            assert select.select([ended], [], [], PATIENCE_S)[0]
+    with join_server(home) as server:
+        assert ask(server, "SELECT 1") == 1
+
+
+@contextlib.contextmanager
+def pidfd(pid: int) -> Iterator[int]:
+    """A descriptor that can be read when the process has ended."""
+    descriptor = os.pidfd_open(pid)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def test_a_server_that_is_stopped_takes_its_watchdog_with_it(home: Path) -> None:
+    with join_server(home):
+        (watchdog,) = find_watchdogs(home)
+        with pidfd(watchdog) as ended:
+            stop_server(home)
+            assert select.select([ended], [], [], PATIENCE_S)[0]
+
+
+def find_watchdogs(home: Path) -> list[int]:
+    """The watchdogs of a home, by what their command lines say."""
+    found = subprocess.run(["pgrep", "-f", f"watchdog.py {home}/"], capture_output=True, text=True)
+    return [int(pid) for pid in found.stdout.split()]
 
 
 def test_after_the_postmaster_was_killed_the_next_join_finds_the_data(home: Path) -> None:

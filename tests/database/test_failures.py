@@ -23,8 +23,10 @@ from dialectic.errors import (
     FundsError,
     KeyMissing,
     PartialResponse,
+    PlanError,
     ProviderAuth,
     ProviderError,
+    ProviderFiltered,
     ProviderMalformed,
     ProviderQuota,
     ProviderThrottled,
@@ -181,9 +183,11 @@ async def test_waiting_for_a_turn_neither_begins_nor_ends_the_hour(job_table: Jo
     [
         (KeyMissing("No key."), "resume"),
         (FundsError("No money.", remedy=Remedy(RemedyAction.TOP_UP)), "top_up"),
-        (ProviderAuth("The key is wrong."), None),
+        (ProviderAuth("The key is wrong."), "replace_seat"),
+        (ProviderFiltered("No."), "drop_seat"),
+        (PlanError("Nothing to do."), None),
     ],
-    ids=["paused", "with its own remedy", "failed"],
+    ids=["paused", "with its own remedy", "failed", "refused", "a fault of the process"],
 )
 async def test_what_helps_is_kept_with_the_error_and_names_the_session(
     job_table: JobTable, error: DialecticError, action: str | None
@@ -290,7 +294,7 @@ async def test_a_job_that_begins_to_wait_for_money_while_it_comes_in_does_not_wa
     job_table: JobTable, admin: asyncpg.Connection[asyncpg.Record]
 ) -> None:
     job = await job_table.take(await job_table.insert())
-    pausing: list[asyncio.Task[None]] = []
+    pausing: list[asyncio.Task[bool]] = []
 
     async def come_in(connection: Connection) -> Any:
         woken = await put_in(job_table, connection, 5_000)

@@ -17,7 +17,7 @@ from dialectic.app.accounts import build_owner
 from dialectic.app.idempotency import LongRequests, run_once
 from dialectic.core.access import Caller
 from dialectic.core.job import Job
-from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Connection, Database
+from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Connection, Database, open_session
 from dialectic.db.tables import accounts as account_store
 from dialectic.db.tables import idempotency
 from dialectic.db.tables.idempotency import Claim, RequestKey, StoredResponse
@@ -129,7 +129,7 @@ async def test_an_effect_that_fails_leaves_nothing_and_may_be_tried_again(
 async def test_a_process_that_dies_before_its_commit_leaves_nothing(
     address: Address, db: Database, caller: Caller
 ) -> None:
-    dying = await asyncpg.connect(**address.connect_arguments(APP_ROLE))
+    dying = await open_session(address, APP_ROLE)
     await dying.execute(f"begin; select set_config('dialectic.tenant', '{caller.tenant_id}', true)")
     claimed = await idempotency.claim(dying, RequestKey(caller.user_id, KEY, REQUEST))
     assert isinstance(claimed, Claim)

@@ -33,7 +33,13 @@ class Forgetful(Database):
     inner: Database
     answers_lost: int = 0
 
-    async def transact(self, tenant_id: UUID, work: Callable[[Connection], Awaitable[T]]) -> T:
+    async def transact(
+        self,
+        tenant_id: UUID,
+        work: Callable[[Connection], Awaitable[T]],
+        *,
+        patience_s: float | None = None,
+    ) -> T:
         async def once(connection: Connection) -> T:
             if not self.answers_lost:
                 self.answers_lost += 1
@@ -41,7 +47,7 @@ class Forgetful(Database):
                 raise ConnectionResetError
             return await work(connection)
 
-        return await self.inner.transact(tenant_id, once)
+        return await self.inner.transact(tenant_id, once, patience_s=patience_s)
 
 
 @pytest.fixture

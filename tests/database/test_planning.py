@@ -448,6 +448,7 @@ async def begin_later_stage(job_table: JobTable) -> None:
             False,
             2,
             None,
+            [1, 2],
         )
     )
 

@@ -142,6 +142,7 @@ async def test_a_stage_with_steps_holds_its_recipe_under_the_keys_of_the_process
         "key": "product_requirements",
         "title": "Product requirements",
         "heading": "## Product requirements",
+        "synonyms": ["Product requirements document", "PRD", "Product specification"],
         "fills_pending": False,
     }
 

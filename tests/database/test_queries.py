@@ -39,6 +39,8 @@ ONLY_APP = {
     ("ledger", "set_count_only"),
     ("ledger", "set_budget"),
     ("figures", "load_figures"),
+    ("records", "drop_seat"),
+    ("records", "settle_stages"),
     *(("endpoints", f"{verb}_endpoint") for verb in ("insert", "replace", "delete")),
 }
 ONLY_WORKER = {

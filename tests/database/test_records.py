@@ -373,6 +373,9 @@ async def test_a_session_begins_while_storage_is_away_and_its_files_follow(
     with pytest.raises(StorageUnavailable) as caught:
         await require_published(cut_off, account.tenant_id, begun.project_id, begun.session_id)
     assert place in caught.value.message
+    # The cause is named, and told in the log once, however often it was tried.
+    assert "File exists. A file is in the place of a folder" in caught.value.message
+    assert len([m for m in caplog.messages if "storage_unavailable" in m]) == 1
     remedy = Remedy(RemedyAction.RESUME, session_id=str(begun.session_id))
     assert caught.value.remedy == remedy
 

@@ -113,7 +113,11 @@ KNOWING_PEOPLE = {
     *("claim_key", "clock"),
 }
 FUNCTIONS = {
-    APP_ROLE: FUNCTIONS_OF_BOTH | MAKING_MONEY | KNOWING_PEOPLE | {"load_figures"},
+    APP_ROLE: FUNCTIONS_OF_BOTH
+    | MAKING_MONEY
+    | KNOWING_PEOPLE
+    | {"load_figures"}
+    | {"drop_seat", "settle_stages"},
     WORKER_ROLE: FUNCTIONS_OF_BOTH
     | {"sweep_access"}
     | {"claim_jobs", "turn_away_jobs", "extend_leases", "sweep_jobs", "take_waiting_files"}

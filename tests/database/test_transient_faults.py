@@ -141,6 +141,19 @@ async def test_a_full_pool_is_waited_for_a_while_and_then_named(session: Running
         await insert_domain(session, db)
 
 
+async def test_a_line_that_moves_is_waited_in_longer_than_for_a_dead_server(
+    session: RunningSession,
+) -> None:
+    """Eight calls of 0.1 s on one connection: the last waits far longer than its patience."""
+
+    async def stay(connection: Connection) -> None:
+        await connection.execute("select pg_sleep(0.1)")
+
+    async with Database.open(session.engine.address, APP_ROLE, size=1, patience_s=0.4) as db:
+        calls = [db.transact(session.account.tenant_id, stay) for _ in range(8)]
+        await asyncio.gather(*calls)
+
+
 # -- jobs ------------------------------------------------------------------------------------------
 
 

@@ -89,6 +89,13 @@ async def test_an_unknown_caller_is_refused_before_the_body_is_read(
     assert answer.headers["www-authenticate"] == "Bearer"
 
 
+async def test_a_request_names_its_caller_once(api: Api) -> None:
+    twice = [("Authorization", f"Bearer {user.token}") for user in (api.anna, api.ben)]
+    async with api.connect() as client:
+        answer = await client.get("/projects", headers=twice)
+    assert check_problem(answer, 400, "invalid_request")["reason"] == "repeated_header"
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body"),
     [
@@ -145,11 +152,12 @@ async def test_a_wrong_field_is_named_and_its_value_is_not_repeated(
         (b'{"prompt": ' + b"[" * 10_000 + b"]" * 10_000 + b"}", 400, "invalid_request"),
         (b'{"prompt": [' + b'"",' * 1_000_000 + b'""]}', 413, "too_large"),
         (b'{"prompt": "\\ud83d"}', 422, "validation_failed"),
-        (b'{"prompt": NaN}', 422, "validation_failed"),
+        (b'{"prompt": NaN}', 400, "invalid_json"),
+        (b'{"prompt": "p", "prompt": "q"}', 400, "invalid_json"),
         (b'{"prompt": "p", "domain": "\\u0000"}', 422, "invalid_value"),
         (b'{"prompt": "\\u0000"}', 400, "invalid_request"),
     ],
-    ids=["cut", "no text", "deep", "many", "half", "no number", "zero", "nothing"],
+    ids=["cut", "no text", "deep", "many", "half", "no number", "twice", "zero", "nothing"],
 )
 async def test_malformed_json_is_refused(api: Api, content: bytes, status: int, code: str) -> None:
     headers = {"Content-Type": "application/json"}

@@ -307,15 +307,17 @@ async def test_an_answer_without_end_is_a_document_of_a_limited_number_of_turns(
     assert record.jobs[0]["status"] == "completed"
 
 
-async def test_a_turn_without_words_ends_the_document(
+async def test_a_turn_without_words_is_asked_for_once_more_and_then_ends_the_document(
     installation: Installation, script: Scripted
 ) -> None:
     first, *_ = build_texts(1)
-    script.answers, script.ends = [first, "\n"], False
+    script.answers, script.ends = [first, "\n", "\n"], False
     record, chunks = await play(installation)
     (row,) = record.contributions
     assert (row["content"], row["flags"][0]) == (f"{first}\n", "no_progress")
-    assert [chunk["content"] for chunk in chunks] == [first, "\n"], "what was paid for is kept"
+    texts = [chunk["content"] for chunk in chunks]
+    assert texts == [first, "\n", "\n"], "what was paid for is kept"
+    assert "repeated_turn" in row["flags"]
 
 
 async def test_a_model_that_starts_over_is_forgiven_once_and_then_fails_with_what_is_saved(

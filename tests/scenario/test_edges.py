@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -82,11 +83,12 @@ def test_a_command_that_is_to_outlive_its_terminal_does(home: Home) -> None:
 # -- streams --------------------------------------------------------------------------------------
 
 
-def tell_in_shell(home: Home, words: str) -> CommandResult:
+def tell_in_shell(home: Home, words: str, shell: str = "sh") -> CommandResult:
     """Give a command as a shell does, which can close or redirect streams."""
     done = subprocess.run(
         f"{shlex.quote(sys.executable)} -m dialectic {words}",
         shell=True,
+        executable=shutil.which(shell),
         capture_output=True,
         text=True,
         errors="surrogateescape",
@@ -123,6 +125,19 @@ def test_output_that_has_no_room_is_said_in_one_line(home: Home) -> None:
         assert "No space left on device" in result.stderr
         assert "Traceback" not in result.stderr
         assert "Exception ignored" not in result.stderr
+
+
+def test_a_reader_that_wants_one_line_does_not_interrupt_the_session(home: Home) -> None:
+    result = tell_in_shell(home, f"{shlex.join(RUN)} --models offline/skeptic*3 'A pipe.' | true")
+    assert "Interrupted" not in result.stderr
+    assert "Traceback" not in result.stderr
+    assert "Exception ignored" not in result.stderr
+    status = json.loads(home.tell("status", "--json").stdout)["sessions"][0]
+    assert status["status"].endswith("complete")
+    code = tell_in_shell(
+        home, f"{shlex.join(RUN)} 'A pipe.' 2>&- | true; exit ${{PIPESTATUS[0]}}", shell="bash"
+    ).code
+    assert code == 0
 
 
 def test_messages_that_have_no_room_do_not_stop_the_work(home: Home) -> None:

@@ -24,9 +24,15 @@ T = TypeVar("T")
 class Forgetful(Database):
     """Learns of no commit, so it tries each once more: what it wrote is there already."""
 
-    async def transact(self, tenant_id: UUID, work: Callable[[Connection], Awaitable[T]]) -> T:
-        await super().transact(tenant_id, work)
-        return await super().transact(tenant_id, work)
+    async def transact(
+        self,
+        tenant_id: UUID,
+        work: Callable[[Connection], Awaitable[T]],
+        *,
+        patience_s: float | None = None,
+    ) -> T:
+        await super().transact(tenant_id, work, patience_s=patience_s)
+        return await super().transact(tenant_id, work, patience_s=patience_s)
 
 
 @asynccontextmanager

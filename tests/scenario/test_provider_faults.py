@@ -633,9 +633,10 @@ def test_a_connection_that_is_reset_at_once_is_tried_again(case: Case, outcome: 
 def test_who_cannot_be_reached_is_tried_again_but_one_without_a_certificate_only_once(
     case: Case, outcome: Outcome
 ) -> None:
-    assert outcome.ended_as == ("retry_loop_failed", "provider_transient")
-    attempts = 2 if case.fault == "no_certificate" else 4
-    assert outcome.codes == ["provider_transient"] * attempts
+    is_refused = case.fault == "no_certificate"
+    attempts, code = (2, "provider_transient") if is_refused else (4, "provider_unreachable")
+    assert outcome.ended_as == ("retry_loop_failed", code)
+    assert outcome.codes == [code] * attempts
     assert outcome.job["attempt_count"] == attempts
     names = {"no_such_name": "'nowhere.invalid'", "no_certificate": "SSL"}
     assert names.get(case.fault, "") in outcome.job["error_details"][0]["message"]

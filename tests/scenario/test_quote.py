@@ -380,8 +380,8 @@ def test_a_dry_run_prints_the_quote_and_leaves_nothing(home: Home, tmp_path: Pat
         "paralysis": "3",
         "in all": "57",
     }
-    assert re.search(r"continuations +at most +285 calls", told.stdout)
-    assert re.search(r"retries +at most +1,026 calls", told.stdout)
+    assert re.search(r"continuations +at most +342 calls", told.stdout)
+    assert re.search(r"retries +at most +1,197 calls", told.stdout)
     assert "play money" in told.stdout
     assert "$" not in told.stdout
     assert not out.exists()
@@ -407,8 +407,8 @@ def test_a_dry_run_for_programs_is_one_object(home: Home) -> None:
     ]
     assert found["money"]["is_play_money"]
     assert found["money"]["expected_usd"] == 0
-    assert found["bound"]["continuations"]["calls"] == 0
-    assert found["bound"]["retries"]["calls"] == 20
+    assert found["bound"]["continuations"]["calls"] == 20
+    assert found["bound"]["retries"]["calls"] == 40
     assert found["expected"]["credits"] < found["worst"]["credits"]
     (last,) = found["shrink"]
     assert (last["rungs"], last["planned_calls"]) == (3, 2 + 4 + 10)

@@ -21,6 +21,7 @@ from dialectic.cli.copies import MANIFEST_NAME
 from dialectic.engine import POINTS
 from dialectic.postgres import embedded
 from tests.command_pool import CommandResult, command_pool
+from tests.problems import list_codes
 from tests.servers import copy_server, join_copy
 from tests.waiting import PATIENCE_S, until_said, until_stopped
 
@@ -391,6 +392,26 @@ def test_the_doctor_finds_everything_in_order(home: Home) -> None:
     assert all(line.startswith("ok") for line in result.stdout.splitlines())
     for word in ("settings", "server", "database", "storage", "models", "embedder"):
         assert re.search(rf"^ok +{word} ", result.stdout, re.MULTILINE)
+
+
+def test_the_doctor_writes_where_documents_are_written(made_home: Path, tmp_path: Path) -> None:
+    with copy_home(made_home, tmp_path / "home") as home:
+        assert home.tell("run", "--until", "thesis", PROMPT).code == 0
+        (tenant,) = (path for path in (home.path / "storage").iterdir() if path.is_dir())
+        tenant.rename(tmp_path / "aside")
+        tenant.write_text("a file in the place of the folder")
+        told = home.tell("doctor")
+        assert told.code == 4
+        assert re.search(r"^FAIL +storage .*Not a directory", told.stdout, re.MULTILINE)
+        run = home.tell("run", "--until", "thesis", PROMPT)
+        assert run.code == 4
+        assert list_codes(run.stderr)[-1] == "storage_unavailable"
+        assert "Not a directory" in run.stderr
+        assert "free some space" not in run.stderr
+        tenant.unlink()
+        (tmp_path / "aside").rename(tenant)
+        assert home.tell("doctor").code == 0
+        assert home.tell("resume", run.session).code == 0
 
 
 def test_the_doctor_says_what_is_not_in_order(home: Home) -> None:

@@ -157,8 +157,13 @@ async def test_a_line_that_is_answered_is_kept_and_then_waited_for_no_longer(
 
 @pytest.mark.parametrize(
     "said",
-    [b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"x" * 70_000],
-    ids=["nonsense", "a huge head"],
+    [
+        b"nonsense\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"x" * 70_000,
+        b"GET / HTTP/1.1\r\nHost: x\n\r\n",
+        b"GET / HTTP/1.1\nHost: x\n\n",
+    ],
+    ids=["nonsense", "a huge head", "a bare line feed", "only bare line feeds"],
 )
 async def test_malformed_http_is_a_problem_too(running: Running, said: bytes) -> None:
     async with raw(running) as (reader, writer):
@@ -167,6 +172,21 @@ async def test_malformed_http_is_a_problem_too(running: Running, said: bytes) ->
     assert b" 400 " in head.splitlines()[0]
     assert b"application/problem+json" in head.lower()
     assert json.loads(body)["code"] == "invalid_request"
+
+
+async def test_line_ends_may_be_split_and_bodies_may_hold_line_feeds(running: Running) -> None:
+    async with raw(running) as (reader, writer):
+        for part in (b"GET /healthz HTTP/1.1\r", b"\nHost: x\r\n", b"\r\n"):
+            writer.write(part)
+            await writer.drain()
+        assert b" 200 " in await reader.readuntil(b"ok\n")
+        body = b'{\n"prompt": 7\n}'
+        writer.write(
+            b"POST /api/v1/projects HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            + f"Content-Length: {len(body)}\r\n\r\n".encode()
+            + body
+        )
+        assert b" 400 " not in await reader.readuntil(b"\r\n")
 
 
 @contextlib.asynccontextmanager

@@ -66,7 +66,7 @@ def test_a_project_is_taken_in_looked_at_and_taken_away_again(
     assert done.code == 0, done.stderr
     refused = home.tell("import", str(tmp_path / "done.zip"))
     assert (refused.code, refused.stdout) == (2, "")
-    assert "without --finished" in refused.stderr
+    assert "Export the whole project" in refused.stderr
 
 
 def test_what_a_run_left_moves_to_another_home_and_is_the_same_there(

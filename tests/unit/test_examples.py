@@ -47,6 +47,8 @@ def test_every_prompt_of_an_example_renders_with_what_it_is_given(folder: Path) 
         "inputs": [build_block("Pros and cons A", "First."), build_block("B", "Second.")],
         "listing": ["Pros and cons A"],
         "guidance": "Name the price.",
+        "seat": "builder",
+        "stance": "Build it soon.",
     }
     assert set(given) == VARIABLES
     for name, template in load_process(str(folder)).prompts.items():

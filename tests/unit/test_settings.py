@@ -29,6 +29,7 @@ DEFAULTS = {
     "embedder": "builtin/static",
     "max_continuations": 5,
     "max_retries": 3,
+    "retry_unreachable_s": 120.0,
     "max_spend_fraction": 0.2,
     "confirm_above_usd": 1.0,
     "worker_concurrency": 64,

@@ -17,6 +17,7 @@ from dialectic.app import accounts
 from dialectic.core.access import Caller, RequestOrigin, find_cookie, parse_authorization
 from dialectic.db.tables.records import Account
 from dialectic.engine import Engine
+from dialectic.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,14 @@ class Authenticator:
 
     async def _identify(self, request: HTTPConnection) -> Caller:
         db, headers = self._engine.db, request.headers
-        if "authorization" in headers:
-            token = parse_authorization(headers["authorization"])
+        if given := headers.getlist("authorization"):
+            if len(given) > 1:
+                raise UsageError(
+                    "The request has several Authorization headers. Send one.",
+                    reason="repeated_header",
+                    subject="Authorization",
+                )
+            token = parse_authorization(given[0])
             return await accounts.authenticate(db, token, requests_per_minute=self._per_minute)
         origin = RequestOrigin.read(headers, request.scope.get("scheme", "http"))
         cookie = find_cookie(headers.get("cookie"), origin)

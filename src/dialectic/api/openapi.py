@@ -170,9 +170,22 @@ def _finish(schema: Json) -> Json:
             for status, response in operation["responses"].items():
                 if int(status) >= 400:
                     response["content"] = {MEDIA_TYPE: problem}
+            _describe_optional_body(operation)
     schemas = components.setdefault("schemas", {})
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
     events = build_stream_schema(f"{SCHEMAS}{{model}}")
     components["schemas"] = {**events.pop("$defs"), **schemas, "StreamData": events}
     return schema
+
+
+def _describe_optional_body(operation: Json) -> None:
+    """Describe a body that may be absent as an object: clients cannot send a null that is unset."""
+    body = operation.get("requestBody", {})
+    if body.get("required"):
+        return
+    for content in body.get("content", {}).values():
+        kinds = content["schema"].get("anyOf", [])
+        if (objects := [kind for kind in kinds if "$ref" in kind]) and len(objects) < len(kinds):
+            (content["schema"],) = objects
+            body["required"] = False

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import resource
 import socket
 from collections.abc import AsyncIterator, Iterator
@@ -28,6 +29,7 @@ BACKLOG = 2048
 HEAD_MAX_S = 20.0
 # Every stream is a socket; the usual shell limit is far below the streams of one tenant.
 FILES_MAX = 65_536
+BARE_LINE_FEED = re.compile(rb"(?<!\r)\n")
 
 
 class _Server(uvicorn.Server):
@@ -52,12 +54,21 @@ class _Protocol(H11Protocol):
     # Timeout for the head of a request, and for the rest of a body after its response.
     head_max_s: ClassVar[float] = HEAD_MAX_S
     _head_timeout: asyncio.TimerHandle | None = None
+    # The CR of a line end whose LF has not arrived yet.
+    _split_cr: bytes = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(cast("asyncio.Transport", transport))
         self._start_head_timeout()
 
     def data_received(self, data: bytes) -> None:
+        if self.conn.their_state is h11.IDLE:
+            head = self._split_cr + data.partition(b"\r\n\r\n")[0]
+            if BARE_LINE_FEED.search(head):
+                # Another server on the way may read it as part of a line, and so another request.
+                self.send_400_response("A line of the request's head ends without a CR.")
+                return
+        self._split_cr = data[-1:] if data.endswith(b"\r") else b""
         super().data_received(data)
         # Between requests uvicorn's keep-alive timeout applies.
         self._start_head_timeout()

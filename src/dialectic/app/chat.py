@@ -24,7 +24,7 @@ from dialectic.contract.chats import (
 from dialectic.contract.projects import Project, ProjectRequest
 from dialectic.core.models.messages import FinishReason, Message, Request, Role, Usage, UsageSource
 from dialectic.core.models.model import ModelCard
-from dialectic.core.text import clean_text
+from dialectic.core.text import clean_line, clean_text
 from dialectic.db.pool import Connection
 from dialectic.db.tables import chats
 from dialectic.db.tables.chats import Chat, Exchange
@@ -189,7 +189,7 @@ def check_message(text: str, *, bytes_max: int) -> str:
 
 def check_title(title: str) -> str:
     """Clean a chat's title like a project's name; raise if it is empty."""
-    text = " ".join(clean_text(title)[0].split())
+    text = clean_line(title)
     if not text:
         raise UsageError(
             "The chat's title is empty. Enter a title.", reason="empty", subject="title"

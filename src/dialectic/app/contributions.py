@@ -29,6 +29,7 @@ from dialectic.core.documents.file_paths import (
     parse_path,
 )
 from dialectic.core.documents.front_matter import render_document, split_document
+from dialectic.core.documents.shortcomings import MISSING
 from dialectic.core.job import derive_edition_job_id, parse_payload
 from dialectic.core.process.reductions import list_left_out
 from dialectic.core.session_state import HALTED
@@ -175,7 +176,7 @@ async def _build_edit(
     is_final = first.contribution_type == stage.output_type
     expected = stage.expected_output_artifacts if is_final else ()
     cut = extract_documents(body, expected)
-    flags = tuple(f"missing:{key}" for key in cut.missing)
+    flags = tuple(f"{MISSING}{key}" for key in cut.missing)
     kind = (stage.slug, first.contribution_type)
     left_out = list_left_out(context.process, models=len(context.models), until=kind)
     fields: dict[str, str | int | bool | list[str] | None] = {
@@ -194,7 +195,7 @@ async def _build_edit(
     documents = [
         build_stage_document(
             wanted,
-            cut.found[wanted.key],
+            cut,
             folder=place.folder,
             name=name,
             session_id=first.session_id,

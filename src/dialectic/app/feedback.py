@@ -176,7 +176,7 @@ def _understand(
     content, _ = clean_text(one.content)
     if not content.strip():
         raise UsageError(
-            "The feedback is empty. Give it as an argument or with --file (over HTTP: `text`).",
+            "The feedback is empty. Write what the models should change.",
             reason="empty",
             subject="text",
         )

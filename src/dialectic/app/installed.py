@@ -20,6 +20,7 @@ from dialectic.providers.catalog import Catalog
 from dialectic.providers.model_list import Row, build_listing, build_snippet, load_cached_models
 
 TEST_PROMPT = "Reply with the single word OK."
+TEST_SYSTEM = "Answer in a few words."
 TEST_OUTPUT_TOKENS = 16
 # A reasoning model would use up fewer tokens before its first word.
 TEST_THOUGHT_TOKENS = 1_000
@@ -30,7 +31,8 @@ def build_test(card: ModelCard) -> Request:
     cap = TEST_THOUGHT_TOKENS if card.is_reasoning else TEST_OUTPUT_TOKENS
     return Request(
         model=card.name,
-        system="",
+        # Real calls have one; without it a server's chat template may add its own.
+        system=TEST_SYSTEM,
         messages=(Message(Role.USER, TEST_PROMPT),),
         max_output_tokens=min(cap, card.max_output_tokens),
     )

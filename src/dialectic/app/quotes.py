@@ -45,6 +45,7 @@ from dialectic.db.pool import Connection
 from dialectic.db.queries import load_queries
 from dialectic.db.tables.records import Account, load_session
 from dialectic.engine import Engine
+from dialectic.errors import DialecticError
 from dialectic.ledger.wallets import load_funds
 from dialectic.pipeline.answer_limits import list_answer_limits
 from dialectic.pipeline.call_estimate import Terms
@@ -52,7 +53,7 @@ from dialectic.pipeline.estimate import Brief, build_quote
 from dialectic.pipeline.gather import Item, build_words
 from dialectic.pipeline.load import JobContext, list_outcomes, load_session_context, read_texts
 from dialectic.pipeline.outline import DocumentKey
-from dialectic.pipeline.own_models import load_cards
+from dialectic.pipeline.own_models import load_card
 
 SQL = load_queries("quotes")
 # Ignore older samples: models and prompts have changed since.
@@ -159,6 +160,7 @@ async def _prepare_quotes(
     brief = Brief(request=prompt, domain=request.domain, context=context)
     terms = _build_terms(
         engine,
+        run.process,
         request.max_output_tokens,
         max_retries=engine.settings.max_retries,
         goes_on=request.continue_until_complete,
@@ -188,9 +190,10 @@ async def quote_session(engine: Engine, account: Account, session_id: UUID) -> S
         return session, context, await _build_brief(connection, context), written, earlier
 
     session, context, brief, written, earlier = await engine.db.transact(account.tenant_id, work)
-    cards = await load_cards(engine, account.tenant_id, context.models)
+    cards = await _load_cards(engine, account.tenant_id, context)
     terms = _build_terms(
         engine,
+        context.process,
         session["max_output_tokens"],
         max_retries=session["max_retries"],
         goes_on=session["continue_until_complete"],
@@ -222,14 +225,35 @@ _Found: TypeAlias = tuple[
 ]
 
 
+async def _load_cards(engine: Engine, tenant_id: UUID, context: JobContext) -> list[ModelCard]:
+    """Load the facts about the models of all seats; one that left may be unknown by now."""
+    active = context.models[context.active_seats[0] - 1]
+    cards: list[ModelCard] = []
+    for seat, name in enumerate(context.models, start=1):
+        try:
+            cards.append(await load_card(engine, tenant_id, name))
+        except DialecticError:
+            if seat not in context.dropped_seats:
+                raise
+            cards.append(await load_card(engine, tenant_id, active))
+    return cards
+
+
 def _build_terms(
-    engine: Engine, max_output_tokens: int | None, *, max_retries: int, goes_on: bool
+    engine: Engine,
+    process: Process,
+    max_output_tokens: int | None,
+    *,
+    max_retries: int,
+    goes_on: bool,
 ) -> Terms:
     # Embedding for shortening is priced only if it costs money; no API key is needed here.
     embedder = engine.catalog.embeddings.get(engine.settings.embedder)
     return Terms(
         max_output_tokens=max_output_tokens,
-        max_continuations=engine.settings.max_continuations if goes_on else 0,
+        # A document may need one further turn for what it lacks.
+        max_continuations=(engine.settings.max_continuations if goes_on else 0)
+        + int(process.file.repair_prompt_name is not None),
         max_retries=max_retries,
         concurrency=engine.settings.worker_concurrency,
         embedder=None if embedder is None else embedder.card,
@@ -252,6 +276,8 @@ async def _build_brief(connection: Connection, context: JobContext) -> Brief:
         context=words[context.process.order[0].slug].context,
         feedback={slug: said.feedback for slug, said in words.items()},
         outcome_bytes=outcomes,
+        seats=context.stage_seats,
+        lost_seats=context.lost_seats,
     )
 
 

@@ -12,12 +12,12 @@ import asyncpg
 
 from dialectic.app import feedback
 from dialectic.app.feedback import Comment, Rating
+from dialectic.app.seats import change_models, list_seats
 from dialectic.app.stages import begin_at, begin_stages
 from dialectic.app.transaction import Transaction
 from dialectic.contract.events import SessionCancelled, SessionPaused
 from dialectic.contract.notifications import NotificationType
 from dialectic.contract.sessions import Session, SessionChange, SessionDetail, SubmitRequest
-from dialectic.core.models.model import parse_model_list
 from dialectic.core.money.price import parse_usd
 from dialectic.core.session_state import Phase, SessionState, show_status
 from dialectic.db.pool import Connection
@@ -27,8 +27,7 @@ from dialectic.db.tables.records import SQL
 from dialectic.errors import Conflict, Remedy, RemedyAction
 from dialectic.ledger import wallets
 from dialectic.limits import admission
-from dialectic.pipeline.load import load_session_context
-from dialectic.pipeline.own_models import load_cards
+from dialectic.pipeline.load import load_pinned, load_session_context
 
 
 async def generate(tx: Transaction, session_id: UUID) -> list[UUID]:
@@ -124,7 +123,9 @@ async def retry(tx: Transaction, session_id: UUID) -> list[str]:
         )
     await connection.execute(SQL["reopen_stages"], session_id, iteration, state.stage)
     await connection.execute(SQL["mark_generating"], session_id)
-    return await jobs.rerun_failed(connection, session_id, iteration)
+    failed = await connection.fetch(SQL["bring_back_failed"], session_id, iteration)
+    left = [seat for seat in session["dropped_seats"] if seat not in {r["seat"] for r in failed}]
+    return await jobs.rerun_failed(connection, session_id, iteration, without=left)
 
 
 async def _lock(tx: Transaction, session_id: UUID) -> asyncpg.Record:
@@ -251,25 +252,12 @@ async def _refuse_finished(connection: Connection, session: asyncpg.Record, word
 
 
 async def change(tx: Transaction, session_id: UUID, wanted: SessionChange) -> Session:
-    """Change a session's settings.
-
-    Models can change only before the first stage starts: jobs refer to them by position.
-    """
+    """Change a session's settings; its models only while no stage runs."""
     connection = tx.connection
     session = await _lock(tx, session_id)
     _refuse_cancelled(session)
-    models = None if wanted.models is None else parse_model_list(",".join(wanted.models))
-    if models is not None and models != list(session["model_names"]):
-        if session["iteration_count"] > 1 or session["phase"] != Phase.PENDING:
-            raise Conflict(
-                f"The models of session {session_id} cannot change, because it has started. Start "
-                "another session of the project with other models.",
-                reason="session_begun",
-            )
-        tenant_id = tx.account.tenant_id
-        cards = await load_cards(tx.engine, tenant_id, models, connection)
-        model_ids = [await records.upsert_model(connection, tenant_id, card) for card in cards]
-        await connection.execute(SQL["change_models"], session_id, model_ids)
+    if wanted.models is not None:
+        await change_models(tx, session, wanted.models)
     await connection.execute(
         SQL["change_session"],
         session_id,
@@ -277,6 +265,7 @@ async def change(tx: Transaction, session_id: UUID, wanted: SessionChange) -> Se
         wanted.max_output_tokens,
         wanted.is_taken_away("max_output_tokens"),
         wanted.full_answers_only,
+        wanted.wait_for_all,
     )
     if "budget" in wanted.model_fields_set:
         budget = None if wanted.budget is None else parse_usd(wanted.budget)
@@ -297,6 +286,7 @@ async def get_detail(tx: Transaction, session_id: UUID, *, after: int = 0) -> Se
             "stages": await _list_stages(connection, session_id),
             "jobs": await jobs.list_of_session(connection, session_id),
             "contributions": list(map(dict, written)),
+            "plans": list(map(dict, await connection.fetch(SQL["list_plan_sources"], session_id))),
             "last_event": news.last_seq,
             "has_news": bool(news.events),
             "quote": None,
@@ -306,9 +296,11 @@ async def get_detail(tx: Transaction, session_id: UUID, *, after: int = 0) -> Se
 
 async def get(tx: Transaction, session_id: UUID) -> Session:
     """Load a session with the progress of its stages."""
-    row = show_status(await records.load_session(tx.connection, session_id))
+    row = await records.load_session(tx.connection, session_id)
     stages = await _list_stages(tx.connection, session_id)
-    return Session.model_validate({**row, "stages": stages})
+    process = await load_pinned(tx.engine, tx.connection, row["process_template_id"])
+    seats = list_seats(row, process)
+    return Session.model_validate({**show_status(row), "stages": stages, "seats": seats})
 
 
 async def _list_stages(connection: Connection, session_id: UUID) -> list[dict[str, object]]:

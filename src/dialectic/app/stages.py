@@ -5,6 +5,7 @@ The caller checks whether a stage may start.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from uuid import UUID
 
 import asyncpg
@@ -13,7 +14,8 @@ from dialectic.app.transaction import Transaction
 from dialectic.contract.events import StageAdvanced
 from dialectic.core.job import JobStatus, PlanPayload, derive_root_job_id
 from dialectic.core.process.definition import Stage
-from dialectic.core.slug import slugify_name
+from dialectic.core.seats import name_seats, number_slots, slugify_model
+from dialectic.core.strict_json import Json
 from dialectic.db.tables import jobs, records
 from dialectic.db.tables.records import SQL
 from dialectic.pipeline.assemble import build_seed_prompt
@@ -37,7 +39,8 @@ async def begin_stages(tx: Transaction, session: asyncpg.Record) -> list[UUID]:
             break
         if stage is first:
             await connection.execute(SQL["mark_generating"], context.session_id)
-            siblings = await list_siblings(connection, context, stage.slug, model_index=1)
+            first_seat = context.get_seats(stage.slug)[0]
+            siblings = await list_siblings(connection, context, stage.slug, model_index=first_seat)
             seed = build_seed_prompt(siblings, stage)
             await records.put_resources(connection, tenant_id, context.owner, [seed])
         await jobs.insert_jobs(connection, tenant_id, roots[stage.slug])
@@ -58,15 +61,16 @@ async def _insert_stage_run(
 ) -> bool:
     """Create a stage; only one that is due begins, the others are planned."""
     connection, session_id, iteration = tx.connection, context.session_id, context.iteration
+    calls = context.count_calls(stage.slug)
     steps = {
         part.output_type: {
             "label": part.label,
-            "planned": context.outline.load_step(stage.slug, part.output_type).calls,
+            "planned": calls[part.output_type],
             "finished": 0,
         }
         for part in stage.parts
     }
-    planned = context.outline.count_units(stage.slug)
+    planned = calls.total()
     is_new = await connection.fetchval(
         SQL["insert_stage_run"],
         tx.account.tenant_id,
@@ -77,6 +81,7 @@ async def _insert_stage_run(
         stage is context.process.order[-1],
         planned,
         steps,
+        list(context.active_seats),
     )
     if is_new is None:
         return False
@@ -99,15 +104,21 @@ async def _insert_stage_run(
     return True
 
 
+def describe_occupant(models: Sequence[str], model_ids: Sequence[object], seat: int) -> Json:
+    """Build the fields of a job's payload that tell who sits on a seat."""
+    name = name_seats(models)[seat - 1]
+    return {
+        "model_id": model_ids[seat - 1],
+        "model_name": models[seat - 1],
+        "slot": number_slots(models)[seat - 1],
+        "seat_name": "" if name == slugify_model(models[seat - 1]) else name,
+    }
+
+
 def _plan_roots(context: JobContext, stage: Stage, *, is_due: bool) -> list[jobs.NewJob]:
-    """Build one plan job per model. A job whose inputs do not exist yet waits for the first."""
-    slots: dict[str, int] = {}
+    """Build one plan job per seat. A job whose inputs do not exist yet waits for the first."""
     planned = []
-    pairs = zip(context.model_ids, context.models, strict=True)
-    for index, (model_id, model_name) in enumerate(pairs, start=1):
-        # Count by slug, not by name: two models with the same slug need different files.
-        slug = slugify_name(model_name, fallback="model")
-        slots[slug] = slots.get(slug, 0) + 1
+    for index in context.active_seats:
         awaits = () if is_due else stage.list_awaited(index)
         planned.append(
             jobs.NewJob(
@@ -121,11 +132,9 @@ def _plan_roots(context: JobContext, stage: Stage, *, is_due: bool) -> list[jobs
                 stage_slug=stage.slug,
                 iteration_number=context.iteration,
                 payload=PlanPayload(
-                    model_id=model_id,
-                    model_name=model_name,
+                    **describe_occupant(context.models, context.model_ids, index),
                     model_index=index,
-                    ordinal=slots[slug],
-                    slot=slots[slug],
+                    ordinal=1,
                     output_type=stage.output_type,
                 ),
                 max_retries=context.max_retries,

@@ -218,7 +218,7 @@ def _inspect(archive: Archive) -> Intake:
     if manifest.contents == "finished":
         raise InvalidBundle(
             "The archive holds finished documents only and cannot be imported. "
-            "Export the project without --finished.",
+            "Export the whole project.",
             reason="finished_only",
         )
     rows = parse_rows(archive.read(settings_path(manifest.project)))

@@ -71,6 +71,8 @@ COMMANDS = {
     RemedyAction.START_NEXT: "next {session}",
     RemedyAction.ITERATE: "iterate {session}",
     RemedyAction.WATCH: "watch {session}",
+    RemedyAction.DROP_SEAT: "seat drop {session} {seat}",
+    RemedyAction.REPLACE_SEAT: "seat replace {session} {seat} MODEL",
     RemedyAction.START_SESSION: 'run "…"',
     RemedyAction.SHOW_COSTS: "wallet costs {session}",
     RemedyAction.QUOTE_RUN: 'run "…" --dry-run',
@@ -111,6 +113,7 @@ def render_command(
         return f"export {remedy.setting}=…"
     names = {
         "session": (remedy.session_id or "SESSION")[:SESSION_CHARS],
+        "seat": "N" if remedy.seat is None else str(remedy.seat),
         "user": remedy.user or "NAME",
         "endpoint": remedy.endpoint or "NAME",
         "amount": "--play 1000" if remedy.is_play else "20",

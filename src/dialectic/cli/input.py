@@ -56,7 +56,15 @@ def read_prompt(
     """Read a prompt and the notes about it; its file may be PDF or DOCX."""
     _check_one(text, file, "prompt")
     if file is None or str(file) == "-":
-        return read_text(text, file, what="prompt", bytes_max=bytes_max), ()
+        prompt = read_text(text, file, what="prompt", bytes_max=bytes_max)
+        if not prompt.strip():
+            raise UsageError(
+                "The prompt is empty. Give it as an argument, with --file, or as `-` on standard "
+                "input.",
+                reason="empty",
+                subject="prompt",
+            )
+        return prompt, ()
     read = _read_document(file, "prompt", bytes_max)
     return read.text, read.notes
 

@@ -25,6 +25,7 @@ from dialectic.app import (
     plan_files,
     projects,
     quotes,
+    seats,
     sessions,
     transfer,
     wallet,
@@ -70,6 +71,8 @@ from dialectic.contract.sessions import (
     RunQuote,
     RunRequest,
     SavedFeedback,
+    Seat,
+    SessionChange,
     SessionDetail,
     SessionSummary,
 )
@@ -265,6 +268,18 @@ class LocalBackend:
 
     async def retry(self, session_id: UUID) -> list[str]:
         return await self.tenant.run(sessions.retry, session_id)
+
+    async def list_seats(self, session_id: UUID) -> list[Seat]:
+        return (await self.tenant.run(sessions.get, session_id)).seats
+
+    async def change_models(self, session_id: UUID, models: list[str]) -> None:
+        await self.tenant.run(sessions.change, session_id, SessionChange(models=models))
+
+    async def drop_seat(self, session_id: UUID, seat: int) -> None:
+        await self.tenant.run(seats.drop, session_id, seat)
+
+    async def replace_seat(self, session_id: UUID, seat: int, model: str) -> None:
+        await self.tenant.run(seats.replace, session_id, seat, model)
 
     async def give_feedback(
         self, session_id: UUID, stage: str, text: str, target_id: UUID | None

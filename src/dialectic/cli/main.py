@@ -46,6 +46,7 @@ COMMANDS = {
     "regenerate": ("session_actions", "Let the same model write a contribution again."),
     "next": ("session_actions", "Submit feedback and start the next stage."),
     "iterate": ("session_actions", "Start another iteration from the session's last outputs."),
+    "seat": ("seats", "The models of a session: list, drop, replace."),
     "list": ("documents", "List sessions, or the contributions of one."),
     "show": ("documents", "Show a contribution, or a session."),
     "diff": ("documents", "Compare two contributions."),
@@ -90,6 +91,9 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "pause": ("dialectic pause 41ac",),
     "resume": ("dialectic resume 41ac", "dialectic resume 41ac --budget 5 --approve-spend"),
     "cancel": ("dialectic cancel 41ac",),
+    "seat list": ("dialectic seat list 41ac",),
+    "seat drop": ("dialectic seat drop 41ac 2",),
+    "seat replace": ("dialectic seat replace 41ac 2 offline/skeptic",),
     "wallet balance": ("dialectic wallet balance", "dialectic wallet balance --org Bakers"),
     "wallet topup": (
         'dialectic wallet topup 20 --note "for May"',
@@ -338,9 +342,9 @@ def _complain(message: str, code: str) -> None:
 
 def _leave_unwritten() -> NoReturn:
     """Exit and drop unwritten output; the interpreter would try to flush it again."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for number in (1, 2):
-        os.dup2(nowhere, number)
+    from dialectic.cli.terminal import drop_output  # imported only if needed
+
+    drop_output(1, 2)
     sys.exit(ExitCode.FAILED)
 
 

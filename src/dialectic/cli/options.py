@@ -103,6 +103,11 @@ def refuse_empty_options(command: click.Command) -> None:
             option.type = Filled(option.type)
 
 
+strict_option = click.option(
+    "--strict", is_flag=True, help="Exit with 1 if a document or a model is missing."
+)
+
+
 KEPT_JSON = "dialectic.json"
 
 

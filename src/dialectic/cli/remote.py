@@ -60,6 +60,8 @@ from dialectic.contract.sessions import (
     RunQuote,
     RunRequest,
     SavedFeedback,
+    Seat,
+    SessionChange,
     SessionDetail,
     SessionRequest,
     SessionSummary,
@@ -334,6 +336,18 @@ class RemoteBackend:
             and job.iteration_number == after.iteration
         }
         return sorted(failed)
+
+    async def list_seats(self, session_id: UUID) -> list[Seat]:
+        return (await self._client.get_session(session_id)).seats
+
+    async def change_models(self, session_id: UUID, models: list[str]) -> None:
+        await self._client.change_session(session_id, SessionChange(models=models))
+
+    async def drop_seat(self, session_id: UUID, seat: int) -> None:
+        await self._client.drop_seat(session_id, seat)
+
+    async def replace_seat(self, session_id: UUID, seat: int, model: str) -> None:
+        await self._client.replace_seat(session_id, seat, model)
 
     async def give_feedback(
         self, session_id: UUID, stage: str, text: str, target_id: UUID | None

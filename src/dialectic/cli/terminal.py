@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import os
 import shutil
 import signal
 import sys
@@ -126,7 +127,7 @@ def run_async(main: Coroutine[Any, Any, T]) -> T:
     """Run a subcommand's coroutine on the fastest available event loop.
 
     Every stop signal ends the command cleanly, as ^C does, so that no server it started outlives
-    it.
+    it. Before and after, ^C may end the process at once.
     """
     import uvloop
 
@@ -140,11 +141,17 @@ def run_async(main: Coroutine[Any, Any, T]) -> T:
         with handling_signals(leave):
             return await main
 
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        try:
+    ends_at_once = signal.getsignal(signal.SIGINT) is signal.SIG_DFL
+    if ends_at_once:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(run_until())
-        except asyncio.CancelledError:
-            raise KeyboardInterrupt from None
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+    finally:
+        if ends_at_once:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def load_settings(*, knows_server: bool = False, is_server: bool = False) -> Settings:
@@ -203,6 +210,23 @@ def show_time(moment: datetime) -> str:
 def count(number: int, noun: str) -> str:
     """Format a number and its noun, with a plural s unless the number is one."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+@contextmanager
+def dropping_output() -> Iterator[None]:
+    """Drop the rest of the output if its reader has closed the pipe: it wanted no more."""
+    try:
+        yield
+    except BrokenPipeError:
+        drop_output(1)
+
+
+def drop_output(*numbers: int) -> None:
+    """Send what is still buffered for these descriptors nowhere, or the exit would fail on it."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for number in numbers:
+        os.dup2(nowhere, number)
+    os.close(nowhere)
 
 
 def say(text: str) -> None:

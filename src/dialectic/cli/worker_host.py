@@ -24,11 +24,20 @@ POLL_S = 0.05
 
 @asynccontextmanager
 async def open_worker(
-    backend: LocalBackend, *, concurrency: int, drain_s: float = DRAIN_S
+    backend: LocalBackend,
+    *,
+    concurrency: int,
+    drain_s: float = DRAIN_S,
+    ends_if_full: bool = False,
 ) -> AsyncIterator[Worker]:
     """Open a worker with its own pool: it uses another database role than the user."""
     async with Database.open(backend.engine.address, WORKER_ROLE, size=POOL_SIZE) as db:
-        yield Worker(replace(backend.engine, db=db), concurrency=concurrency, drain_s=drain_s)
+        yield Worker(
+            replace(backend.engine, db=db),
+            concurrency=concurrency,
+            drain_s=drain_s,
+            ends_if_full=ends_if_full,
+        )
 
 
 @contextmanager
@@ -60,7 +69,9 @@ async def run_with_worker(
     its own session ends: it finishes those last.
     """
     concurrency = backend.engine.settings.worker_concurrency
-    async with open_worker(backend, concurrency=concurrency, drain_s=drain_s) as worker:
+    async with open_worker(
+        backend, concurrency=concurrency, drain_s=drain_s, ends_if_full=True
+    ) as worker:
 
         async def run_until() -> ExitCode:
             code = await follow
@@ -84,7 +95,7 @@ async def run_with_worker(
         with catching_signals(on_signal):
             # A worker stops by itself only on an error, which the `await` below raises.
             await asyncio.wait({working, attending}, return_when=asyncio.FIRST_COMPLETED)
-            if working.done() and not worker.is_stopping:
+            if working.done() and working.exception() is not None:
                 attending.cancel()
             await asyncio.wait({attending})
             worker.stop()

@@ -96,6 +96,8 @@ class Operations:
     list_sessions = ListOperation(sessions.list_sessions)
     get_session = Operation(sessions.get_session)
     change_session = Operation(sessions.change_session)
+    replace_seat = Operation(sessions.replace_seat)
+    drop_seat = Operation(sessions.drop_seat)
     quote_session = Operation(sessions.quote_session)
     look = Operation(sessions.look)
     list_costs = ListOperation(sessions.list_costs)

@@ -31,6 +31,7 @@ from dialectic.contract.sessions import (
     ResumeRequest,
     RunQuote,
     SavedFeedback,
+    SeatRequest,
     Session,
     SessionChange,
     SessionDetail,
@@ -70,6 +71,20 @@ def change_session(session_id: UUID, change: SessionChange) -> Call[Session]:
     return act(f"/sessions/{session_id}", Session, change, method="PATCH")
 
 
+def replace_seat(
+    session_id: UUID, seat: int, model: str, *, key: str | None = None
+) -> Call[Session]:
+    """Give a seat another model, for the work that it has not completed."""
+    body = fill(SeatRequest, model=model)
+    path = f"/sessions/{session_id}/seats/{seat}"
+    return act(path, Session, body, key=key, method="PATCH")
+
+
+def drop_seat(session_id: UUID, seat: int, *, key: str | None = None) -> Call[Session]:
+    """Go on without a seat."""
+    return act(f"/sessions/{session_id}/seats/{seat}", Session, key=key, method="DELETE")
+
+
 def quote_session(session_id: UUID) -> Call[SessionQuote]:
     """Estimate the remaining work of a session and its cost."""
     return get(f"/sessions/{session_id}/quote", SessionQuote)
@@ -78,7 +93,7 @@ def quote_session(session_id: UUID) -> Call[SessionQuote]:
 def look(session_id: UUID, *, quote: bool = False, after: int | None = None) -> Call[SessionDetail]:
     """Show all of a session; `after` asks whether events followed that one."""
     path = f"/sessions/{session_id}/overview"
-    return get(path, SessionDetail, quote=quote or None, after=after)
+    return get(path, SessionDetail, with_quote=quote or None, after=after)
 
 
 def list_costs(session_id: UUID) -> Call[Page[Cost]]:

@@ -167,10 +167,11 @@ class Transaction(ResponseBody):
 
 
 class Cost(ResponseBody):
-    """The cost of the calls of one kind to one model in one stage."""
+    """The cost of the calls of one kind to one seat's model in one stage."""
 
     stage: Annotated[str | None, Column("stage_slug")]
     model: Annotated[str, Column("model_name")]
+    seat: int | None = Field(default=None, description="The number of the seat, from 1.")
     purpose: str
     is_play: bool
     calls: int

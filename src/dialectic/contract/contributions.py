@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import Annotated, Generic, TypeVar
 from uuid import UUID
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, computed_field
 
 from dialectic.contract.base import Column, RequestBody, ResponseBody
+from dialectic.core.documents.shortcomings import list_missing
 from dialectic.core.job import JobStatus
 from dialectic.core.strict_json import Json
 from dialectic.errors import Remedy, read_remedy
@@ -17,7 +18,7 @@ T = TypeVar("T")
 RATING_MIN, RATING_MAX = 1, 5
 
 # What places a document and a job in the graph of a session.
-Seat = Annotated[
+SeatNumber = Annotated[
     int | None,
     Column("model_index"),
     Field(description="The number of its model among the session's models, from 1."),
@@ -44,14 +45,25 @@ class ReadVersion(ResponseBody):
     is_by_user: bool = Field(description="A user edited this version.")
 
 
-class ContributionSummary(ResponseBody):
+class Flagged(ResponseBody):
+    """A contribution with flags."""
+
+    flags: list[str]
+
+    @computed_field(description="The promised documents that it lacks, by key.")  # type: ignore[prop-decorator]
+    @property
+    def missing(self) -> list[str]:
+        return list_missing(self.flags)
+
+
+class ContributionSummary(Flagged):
     """A contribution in a list, in its newest version."""
 
     id: UUID
     session_id: UUID
     job_id: UUID | None = Field(description="The job that wrote it; null for an edit by a user.")
     model: Annotated[str, Column("model_name")]
-    seat: Seat
+    seat: SeatNumber
     stage: str
     iteration: Annotated[int, Column("iteration_number")]
     type: Annotated[str, Column("contribution_type")] = Field(examples=["thesis"])
@@ -74,14 +86,14 @@ class ContributionSummary(ResponseBody):
     )
 
 
-class Contribution(ResponseBody):
+class Contribution(Flagged):
     """One version of a contribution, with its text and origin."""
 
     id: UUID
     session_id: UUID
     job_id: UUID | None
     model: Annotated[str, Column("model_name")]
-    seat: Seat
+    seat: SeatNumber
     stage: str
     iteration: Annotated[int, Column("iteration_number")]
     type: Annotated[str, Column("contribution_type")]
@@ -174,7 +186,7 @@ class Job(ResponseBody):
     status: str = Field(examples=["processing"])
     status_reason: str | None
     model: Annotated[str | None, Column("model_name")]
-    seat: Seat
+    seat: SeatNumber
     attempts: Annotated[int, Column("attempt_count")]
     retries: Annotated[int, Column("retry_count")]
     errors: Annotated[list[JobError], Column("error_details")]
@@ -274,7 +286,7 @@ class ContributionFields(ResponseBody):
     created_at: datetime
 
 
-class ContributionLine(ContributionFields):
+class ContributionLine(Flagged, ContributionFields):
     """The newest version of a contribution in the list of its session."""
 
     job_id: UUID | None
@@ -286,7 +298,7 @@ class ContributionLine(ContributionFields):
     read_versions: list[ReadVersion]
 
 
-class ContributionRecord(ContributionFields):
+class ContributionRecord(Flagged, ContributionFields):
     """All stored data of one version of a contribution, with its turns."""
 
     session_id: UUID

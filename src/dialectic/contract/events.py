@@ -183,7 +183,7 @@ class SavedChunk(EventPart):
 
 
 class ContributionContinued(StageEvent):
-    """An answer was cut off; the saved part is a chunk, and another turn is due."""
+    """An answer was cut off or lacks something; it is saved as a chunk, and another turn is due."""
 
     type = "contribution_generation_continued"
 
@@ -191,6 +191,10 @@ class ContributionContinued(StageEvent):
     job_id: UUID
     model_id: UUID
     continuation_number: int = Field(description="The number of the turn that is due.")
+    reason: str = Field(
+        default="cut_off",
+        examples=["cut_off", "sections_requested", "rewrite_requested", "repeated_turn"],
+    )
     chunk: SavedChunk
 
 
@@ -205,6 +209,31 @@ class AnswerLimited(StageEvent):
     turn_index: int
     max_output_tokens: int = Field(description="The limit that the answer got.")
     limited_from_tokens: int = Field(description="The limit without the lack of money.")
+
+
+class DocumentLacking(StageEvent):
+    """A contribution lacks promised documents, is incomplete or repeats one of its inputs."""
+
+    type = "contribution_documents_missing"
+
+    job_id: UUID
+    contribution_id: UUID
+    model_name: str
+    missing: list[str] = Field(
+        description="The keys of the promised documents.", examples=[["risks"]]
+    )
+    is_incomplete: bool
+    is_copy: bool
+
+
+class PlanTakenOver(StageEvent):
+    """The lead wrote no checklist; that of another model fills Pending/."""
+
+    type = "plan_taken_from_another_model"
+
+    job_id: UUID
+    contribution_id: UUID = Field(description="The contribution with the checklist.")
+    model_name: str
 
 
 class EventError(EventPart):
@@ -226,6 +255,8 @@ class JobRetrying(JobErrorEvent):
     """A job failed and will be retried."""
 
     type = "contribution_generation_retrying"
+
+    retry_in_s: float | None = Field(default=None, description="When the next attempt starts.")
 
 
 class JobFailed(JobErrorEvent):
@@ -263,12 +294,29 @@ class SessionCancelled(SessionEvent):
     type = "session_cancelled"
 
 
+class SeatChanged(SessionEvent):
+    """A seat left the session, or has another model; the session goes on."""
+
+    type = "session_seat_changed"
+
+    stage_slug: str
+    iteration_number: int
+    seat: int
+    model_name: str
+    change: str = Field(examples=["failed", "dropped", "replaced"])
+    remaining: int = Field(description="How many seats the session has now.")
+    job_id: UUID | None = Field(default=None, description="The job that failed, if one did.")
+    error: EventError | None = Field(default=None, description="Why it failed.")
+
+
 EVENT_TYPES: tuple[type[SessionEvent], ...] = (
     StageStarted,
     StageAdvanced,
     ContributionReceived,
     ContributionContinued,
     AnswerLimited,
+    DocumentLacking,
+    PlanTakenOver,
     StageEnded,
     JobRetrying,
     JobFailed,
@@ -276,6 +324,7 @@ EVENT_TYPES: tuple[type[SessionEvent], ...] = (
     PlanFileKept,
     SessionPaused,
     SessionCancelled,
+    SeatChanged,
 )
 
 

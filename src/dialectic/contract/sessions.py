@@ -25,10 +25,12 @@ from dialectic.contract.contributions import (
     JobRecord,
 )
 from dialectic.contract.projects import RESOURCES_MAX, ProjectRequest, ResourceRequest
+from dialectic.core.documents.shortcomings import describe_all
 from dialectic.core.models.model import MODELS_PER_SESSION_MAX
 from dialectic.core.money.quote import Amount, AnswerLimit, Quote, SessionForecast
 from dialectic.core.process.definition import SHRINK_MAX, Process
 from dialectic.core.run_request import TOKENS_MAX
+from dialectic.core.seats import describe_seat
 from dialectic.core.session_state import SessionState
 from dialectic.core.strict_json import Json
 
@@ -78,6 +80,11 @@ class SessionOptions(RequestBody):
     continue_until_complete: bool = Field(
         default=True, strict=True, description="Whether truncated answers are continued."
     )
+    wait_for_all: bool = Field(
+        default=False,
+        strict=True,
+        description="Whether a stage fails when any seat fails, although the process could go on.",
+    )
     max_output_tokens: OutputTokens | None = None
     full_answers_only: bool = Field(default=False, strict=True, description=FULL_ANSWERS)
     budget: DollarsInput | None = None
@@ -108,15 +115,35 @@ class RunRequest(ProjectRequest, SessionOptions):
 class SessionChange(RequestBody):
     """The fields of a session to change; absent fields stay as they are."""
 
-    models: Models | None = Field(default=None, description="Only before the first stage begins.")
+    models: Models | None = Field(
+        default=None,
+        description="The models of the stages to come; only while no stage runs.",
+    )
     budget: DollarsInput | None = Field(default=None, description="US dollars; null for no limit.")
     continue_until_complete: bool | None = Field(default=None, strict=True)
+    wait_for_all: bool | None = Field(default=None, strict=True)
     max_output_tokens: OutputTokens | None = Field(default=None, description="Null for no cap.")
     full_answers_only: bool | None = Field(default=None, strict=True, description=FULL_ANSWERS)
 
     def is_taken_away(self, name: str) -> bool:
         """Tell whether the client set a limit to null, rather than omitting it."""
         return name in self.model_fields_set and getattr(self, name) is None
+
+
+class SeatRequest(RequestBody):
+    """Gives a seat another model."""
+
+    model: ModelName
+
+
+class Seat(ResponseBody):
+    """One entry of a session's models; the same model may have several seats."""
+
+    seat: int = Field(description="Its number, from 1; a seat keeps it for the whole session.")
+    model: str
+    angle: str | None = Field(description="What it argues for, if the process says so.")
+    is_lead: bool
+    has_left: bool = Field(description="It was dropped, or it failed and the others go on.")
 
 
 class StageProgress(ResponseBody):
@@ -129,6 +156,8 @@ class StageProgress(ResponseBody):
         description="The number of documents planned."
     )
     finished: Annotated[int, Column("finished_units")]
+    seats: list[int] = Field(description="The seats that take part.")
+    lost_seats: list[int] = Field(description="Those of them without which it goes on.")
     started_at: datetime | None
     completed_at: datetime | None
 
@@ -155,12 +184,16 @@ class Session(SessionSummary):
     """A session."""
 
     description: Annotated[str, Column("session_description")]
-    models: Annotated[list[str], Column("model_names")]
+    models: Annotated[list[str], Column("model_names")] = Field(
+        description="The models of all seats, by number, those that left included."
+    )
+    seats: list[Seat]
     lead: str
     process: Annotated[str, Column("process_name")]
     until: Annotated[str, Column("until_stage_slug")]
     is_autopilot: bool
     continue_until_complete: bool
+    wait_for_all: bool
     max_output_tokens: int | None
     full_answers_only: bool
     budget: Annotated[Dollars | None, Column("budget_credits")]
@@ -271,9 +304,11 @@ class SessionRecord(ResponseBody):
     iteration_count: int
     selected_model_ids: list[UUID]
     model_names: list[str]
+    dropped_seats: list[int]
     lead_model_index: int
     is_autopilot: bool
     continue_until_complete: bool
+    wait_for_all: bool
     max_output_tokens: int | None
     full_answers_only: bool
     max_retries: int
@@ -299,8 +334,19 @@ class StageRecord(ResponseBody):
     status: str
     planned_units: int
     finished_units: int
+    seats: list[int]
+    lost_seats: list[int]
     started_at: datetime | None
     completed_at: datetime | None
+
+
+class PlanSource(ResponseBody):
+    """Whose checklist a complete stage has put into Pending/."""
+
+    stage_slug: str
+    iteration_number: int
+    model_name: str | None = Field(description="Null if no model wrote a checklist.")
+    is_lead: bool
 
 
 class SessionDetail(ResponseBody):
@@ -310,11 +356,35 @@ class SessionDetail(ResponseBody):
     stages: list[StageRecord]
     jobs: list[JobRecord]
     contributions: list[ContributionLine]
+    plans: list[PlanSource] = Field(
+        description="For each complete stage that promises a checklist: whose it is."
+    )
     last_event: int = Field(description="The number of the newest event.")
     has_news: bool = Field(description="Whether the session has an event later than `after`.")
     quote: SessionForecast | None = Field(
         description="The remaining work, line by line, if requested."
     )
+
+    def list_warnings(self) -> list[str]:
+        """List what the documents of the current iteration lack, in sentences."""
+        number = self.session.iteration_count
+        shortcomings = describe_all(
+            [one for one in self.contributions if one.iteration_number == number],
+            [plan for plan in self.plans if plan.iteration_number == number],
+        )
+        return [*self._describe_lost_seats(), *shortcomings]
+
+    def _describe_lost_seats(self) -> list[str]:
+        lacking: dict[int, list[str]] = {}
+        for stage in self.stages:
+            if stage.iteration_number == self.session.iteration_count:
+                for seat in stage.lost_seats:
+                    lacking.setdefault(seat, []).append(stage.stage_slug)
+        return [
+            f"{describe_seat(seat, self.session.model_names[seat - 1])} has no part in "
+            f"{', '.join(stages)}; the documents are by the other seats."
+            for seat, stages in sorted(lacking.items())
+        ]
 
 
 class QuoteRequest(SessionRequest):

@@ -42,6 +42,7 @@ ENDED = frozenset(
 # Only another job's change of status moves these.
 WAITING = frozenset({JobStatus.WAITING_FOR_CHILDREN, JobStatus.WAITING_FOR_PREREQUISITE})
 
+SLOT_STRIDE = 10_000
 EDITION_STRIDE = 1_000_000
 # The type of contribution that a merge writes; reserved, steps may not use it.
 COMBINED = "combined"
@@ -56,10 +57,13 @@ class _Part(BaseModel):
 class _Payload(_Part):
     model_id: UUID
     model_name: str = Field(min_length=3)
-    # The position in the session's list of models, from 1; a model may be listed twice.
+    # The number of the seat: the position in the session's list of models, from 1.
     model_index: int = Field(ge=1)
-    # Numbers the contributions of one kind by this model, from 1, across all its entries in the
-    # list; part of the file's name.
+    # Numbers the seats of the same model, from 1.
+    slot: int = Field(default=1, ge=1)
+    # The seat in file names, if its model has several; else the model names it.
+    seat_name: str = ""
+    # Numbers the contributions of one kind by this seat, from 1; part of the file's name.
     ordinal: int = Field(ge=1)
     output_type: str
     # 1 for the planned job; a later edition replaces the contribution named below.
@@ -69,15 +73,14 @@ class _Payload(_Part):
     @property
     def variant(self) -> int:
         """Distinguishes repeated requests to one model."""
-        return self.ordinal + (self.edition - 1) * EDITION_STRIDE
+        seat = (self.slot - 1) * SLOT_STRIDE
+        return self.ordinal + seat + (self.edition - 1) * EDITION_STRIDE
 
 
 class PlanPayload(_Payload):
     """One model's part in a stage. In a stage without steps it is one call."""
 
     job_type: Literal["plan"] = "plan"
-    # Numbers the entries of the same model, from 1.
-    slot: int = Field(ge=1)
 
 
 class Input(_Part):

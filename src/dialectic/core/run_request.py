@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from dialectic.core.process.definition import Process
-from dialectic.core.text import clean_text
+from dialectic.core.text import clean_line, clean_text
 from dialectic.errors import TooLarge, UsageError
 
 DERIVED_NAME_CHARS_MAX = 60
@@ -27,8 +27,7 @@ def check_prompt(prompt: str, *, bytes_max: int) -> tuple[str, list[str]]:
     text, notes = clean_text(prompt)
     if not text.strip():
         raise UsageError(
-            "The prompt is empty. Give it as an argument, with --file, or on standard input as `-` "
-            "(over HTTP: `prompt`).",
+            "The prompt is empty. Write what the models should argue about.",
             reason="empty",
             subject="prompt",
         )
@@ -37,11 +36,11 @@ def check_prompt(prompt: str, *, bytes_max: int) -> tuple[str, list[str]]:
 
 def check_name(name: str) -> str:
     """Clean a project's name; reject one that is too long. The caller derives an empty one."""
-    text = " ".join(clean_text(name)[0].split())
+    text = clean_line(name)
     if len(text) > NAME_CHARS_MAX:
         raise UsageError(
             f"The project's name has {len(text):,} characters; the limit is {NAME_CHARS_MAX}. "
-            "Shorten --name (over HTTP: `name`).",
+            "Shorten it.",
             reason="too_long",
             subject="name",
             limit=NAME_CHARS_MAX,
@@ -87,7 +86,7 @@ def get_lead(models: Sequence[str], lead: str | None) -> int:
 def derive_name(prompt: str) -> str:
     """Derive a project's name from the first words of its prompt."""
     first_line = next(line for line in prompt.splitlines() if line.strip())
-    words = " ".join(first_line.strip("#*- \t").split()) or "project"
+    words = clean_line(first_line.strip("#*- \t")) or "project"
     if len(words) <= DERIVED_NAME_CHARS_MAX:
         return words
     return words[:DERIVED_NAME_CHARS_MAX].rsplit(" ", 1)[0]

@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 
 _BROKEN = "broken character"
+# Control characters that are not white space.
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
 _HALF = re.compile(r"[\ud800-\udfff]")
 _LONE_HALF = re.compile(
     r"[\ud800-\udbff](?![\udc00-\udfff])|[\udc00-\udfff](?<![\ud800-\udbff][\udc00-\udfff])"
@@ -88,6 +90,11 @@ def clean_text(text: str) -> tuple[str, list[str]]:
     text, removed = _remove_always(text)
     text = _remove(_MAY_STAY, text, removed)
     return _end_lines(text), _tell(removed)
+
+
+def clean_line(text: str) -> str:
+    """Clean a name or a title: one line, single spaces, nothing that controls a terminal."""
+    return " ".join(_CONTROL.sub("", clean_text(text)[0]).split())
 
 
 def clean_part(text: str) -> tuple[str, list[str]]:

@@ -26,12 +26,12 @@ from dialectic.db.pool import (
     CONNECTION_LOST,
     OWNER_ROLE,
     Address,
-    describe_failure,
+    explain_failure,
 )
+from dialectic.db.pooler import find_pooler_error, require_own_session
 from dialectic.errors import (
     ConfigurationError,
     DatabaseBusy,
-    DatabaseUnreachable,
     Remedy,
     RemedyAction,
     SchemaOutdated,
@@ -144,13 +144,16 @@ def compute_digest() -> str:
 
 async def migrate(address: Address, *, lock_tries: int = LOCK_TRIES) -> list[str]:
     """Migrate the database and return the names of the migrations applied, none if up to date."""
+    connect = functools.partial(
+        asyncpg.connect, dsn=address.url, timeout=CONNECT_TIMEOUT_S, command_timeout=None
+    )
     try:
-        connection = await asyncpg.connect(
-            dsn=address.url, timeout=CONNECT_TIMEOUT_S, command_timeout=None
-        )
+        connection = await connect()
     except (*CONNECTION_LOST, OSError, asyncpg.PostgresError, ValueError) as error:
-        raise DatabaseUnreachable(describe_failure(address, error)) from error
+        raise explain_failure(address, error) from error
     try:
+        if not address.is_embedded:
+            await require_own_session(connection, connect)
         if is_up_to_date(await _read_applied(connection)):
             return []
         await connection.execute("select pg_advisory_lock($1)", LOCK_KEY)
@@ -158,7 +161,9 @@ async def migrate(address: Address, *, lock_tries: int = LOCK_TRIES) -> list[str
             return []
         return await _apply_all(connection, address, lock_tries)
     except CONNECTION_LOST as error:
-        raise DatabaseUnreachable(describe_failure(address, error)) from error
+        raise explain_failure(address, error) from error
+    except (asyncpg.DuplicatePreparedStatementError, asyncpg.InvalidSQLStatementNameError) as error:
+        raise find_pooler_error(error) or error from error
     except (
         asyncpg.InsufficientPrivilegeError,
         asyncpg.FeatureNotSupportedError,

@@ -29,6 +29,7 @@ from uuid import UUID
 import asyncpg
 
 from dialectic.core.backoff import iterate_delays
+from dialectic.db.pooler import find_pooler_error
 from dialectic.db.statistics import CounterName, Counters
 from dialectic.errors import (
     Conflict,
@@ -98,6 +99,10 @@ COMMAND_TIMEOUT_S = 60.0
 IDLE_IN_TRANSACTION_S = 5.0
 TRANSACTION_S = 10.0
 TRANSACTION_TIMEOUT_SINCE = 17
+# How long a call waits for a connection while others get one.
+LINE_MAX_S = 30.0
+# How long a call waits for disk space. A person must make room, and learns of it afterwards.
+NO_ROOM_PATIENCE_S = 20.0
 # A timer that fires later than this says more about this process than about the server.
 LOOP_LAG_S = 0.5
 
@@ -143,14 +148,29 @@ class Address:
     url: str
     is_embedded: bool
 
-    def connect_arguments(self, role: str, *, waits_for_disk: bool = True) -> dict[str, Any]:
+    def connect_arguments(self, role: str) -> dict[str, Any]:
         """Build the arguments with which asyncpg connects as a role.
+
+        Few startup parameters: connection poolers reject those that they do not track.
+        """
+        arguments: dict[str, Any] = {
+            "dsn": self.url,
+            "timeout": CONNECT_TIMEOUT_S,
+            "command_timeout": COMMAND_TIMEOUT_S,
+            "server_settings": {"application_name": role},
+            "connection_class": TypeCachingConnection,
+        }
+        if self.is_embedded:
+            arguments["user"] = role
+        return arguments
+
+    async def set_up(self, role: str, connection: Any, *, waits_for_disk: bool = True) -> None:
+        """Set up a new session, in one round trip.
 
         Without `waits_for_disk` commits are asynchronous: a server crash may lose the last ones.
         """
         settings = {
-            "search_path": "dialectic,public,extensions",
-            "application_name": role,
+            "search_path": "dialectic, public, extensions",
             "idle_in_transaction_session_timeout": f"{IDLE_IN_TRANSACTION_S * 1000:.0f}",
             # Statements look rows up by key, so a generic plan is good. Custom plans for the first
             # uses would take the server longer than the statements themselves.
@@ -158,27 +178,19 @@ class Address:
         }
         if not waits_for_disk:
             settings["synchronous_commit"] = "off"
-        arguments: dict[str, Any] = {
-            "dsn": self.url,
-            "timeout": CONNECT_TIMEOUT_S,
-            "command_timeout": COMMAND_TIMEOUT_S,
-            "server_settings": settings,
-            "connection_class": TypeCachingConnection,
-        }
-        if self.is_embedded:
-            arguments["user"] = role
-        else:
+        if connection.get_server_version().major >= TRANSACTION_TIMEOUT_SINCE:
+            settings["transaction_timeout"] = f"{TRANSACTION_S * 1000:.0f}"
+        if not self.is_embedded:
             settings["role"] = role
-        return arguments
+        sets = ", ".join(f"set_config('{name}', '{v}', false)" for name, v in settings.items())
+        await connection.execute(f"select {sets}")
 
 
-async def _prepare_connection(connection: Any) -> None:
+async def _add_codecs(connection: Any) -> None:
     for kind in ("json", "jsonb"):
         await connection.set_type_codec(
             kind, encoder=json.dumps, decoder=json.loads, schema="pg_catalog"
         )
-    if connection.get_server_version().major >= TRANSACTION_TIMEOUT_SINCE:
-        await connection.execute(f"set transaction_timeout = {TRANSACTION_S * 1000:.0f}")
 
 
 async def _reset_connection(connection: Any) -> None:
@@ -186,15 +198,28 @@ async def _reset_connection(connection: Any) -> None:
     assert not connection.is_in_transaction(), "a transaction was left open"
 
 
-async def connect(address: Address, role: str) -> asyncpg.Connection[asyncpg.Record]:
-    """Open one connection outside any pool; the caller closes it."""
+async def open_session(
+    address: Address, role: str, *, waits_for_disk: bool = True
+) -> asyncpg.Connection[asyncpg.Record]:
+    """Open one connection outside any pool, with the driver's own codecs; the caller closes it."""
     try:
         connection: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(
             **address.connect_arguments(role)
         )
     except OSError as error:
         raise ConnectionError(str(error)) from error
-    await _prepare_connection(connection)
+    try:
+        await address.set_up(role, connection, waits_for_disk=waits_for_disk)
+    except BaseException:
+        connection.terminate()
+        raise
+    return connection
+
+
+async def connect(address: Address, role: str) -> asyncpg.Connection[asyncpg.Record]:
+    """Open one connection outside any pool; the caller closes it."""
+    connection = await open_session(address, role)
+    await _add_codecs(connection)
     return connection
 
 
@@ -204,6 +229,8 @@ class Database:
     def __init__(self, pool: asyncpg.Pool[asyncpg.Record], *, patience_s: float) -> None:
         self._pool = pool
         self._patience_s = patience_s
+        # The calls that wait for a connection, and until when at the latest.
+        self._line: dict[asyncio.Timeout, float] = {}
         self.counters = Counters()
 
     @classmethod
@@ -212,27 +239,41 @@ class Database:
         cls, address: Address, role: str, *, size: int = 10, patience_s: float = 60.0
     ) -> AsyncIterator[Database]:
         """Open a pool. `patience_s` limits how long a call retries while the server is down."""
+
+        async def prepare(connection: Any) -> None:
+            await address.set_up(role, connection)
+            await _add_codecs(connection)
+
         try:
             pool = await asyncpg.create_pool(
                 **address.connect_arguments(role),
                 min_size=1,
                 max_size=size,
-                init=_prepare_connection,
+                init=prepare,
                 reset=_reset_connection,
             )
         except (*CONNECTION_LOST, OSError, asyncpg.PostgresError) as error:
-            raise DatabaseUnreachable(describe_failure(address, error)) from error
+            raise explain_failure(address, error) from error
         try:
             yield cls(pool, patience_s=patience_s)
         finally:
             await _close(pool)
 
-    async def transact(self, tenant_id: UUID, work: Callable[[Connection], Awaitable[T]]) -> T:
+    async def transact(
+        self,
+        tenant_id: UUID,
+        work: Callable[[Connection], Awaitable[T]],
+        *,
+        patience_s: float | None = None,
+    ) -> T:
         """Run work in one transaction of one tenant; retry on transient errors.
 
         Work may run several times, so its writes must be keyed or fenced.
         """
-        return await self._insist(lambda: self._transact_once(tenant_id, work), self._patience_s)
+        return await self._insist(
+            lambda: self._transact_once(tenant_id, work),
+            self._patience_s if patience_s is None else patience_s,
+        )
 
     async def fetch(
         self, query: str, *arguments: Any, patience_s: float | None = None
@@ -252,7 +293,7 @@ class Database:
     async def _insist(self, attempt: Callable[[], Awaitable[T]], patience_s: float) -> T:
         """Retry until the attempt succeeds, fails permanently, or `patience_s` has passed."""
         clock = asyncio.get_running_loop().time
-        give_up_at = clock() + patience_s
+        begun_at = clock()
         collisions, delays = 0, iterate_delays(DELAY_FIRST_S, DELAY_MAX_S, random.uniform)
         while True:
             try:
@@ -261,27 +302,26 @@ class Database:
                 refusal = REFUSALS.get(getattr(error, "sqlstate", None))
                 if refusal is not None:
                     raise refusal(f"{error}.", reason=read_rule(error)) from error
+                if (pooler := find_pooler_error(error)) is not None:
+                    raise pooler from error
                 if has_code(error, *NEVER_PASSES):
                     raise
                 if isinstance(error, COLLISIONS):
                     collisions += 1
                     self.counters.count(name_collision(error))
-                if clock() >= give_up_at or collisions >= COLLISION_TRIES:
+                if collisions >= COLLISION_TRIES or clock() >= begun_at + _limit(error, patience_s):
                     raise translate_fault(error) from error
             await asyncio.sleep(next(delays))
 
     @asynccontextmanager
     async def _acquire(self) -> AsyncIterator[Connection]:
-        # Wait for a free connection no longer than for an unreachable server.
         try:
-            async with asyncio.timeout(self._patience_s):
-                connection = await self._pool.acquire()
+            connection = await self._stand_in_line()
         except TimeoutError as error:
             if self._pool.get_size() < self._pool.get_max_size():
                 raise ConnectionError("the server does not respond") from error
             raise DatabaseBusy(
-                f"All {self._pool.get_max_size()} database connections have been in use for "
-                f"{self._patience_s:g} s. Retry later.",
+                f"All {self._pool.get_max_size()} database connections are in use. Retry later.",
                 reason="pool_used_up",
                 limit=self._pool.get_max_size(),
             ) from error
@@ -292,11 +332,36 @@ class Database:
         finally:
             await self._pool.release(connection)
 
+    async def _stand_in_line(self) -> asyncpg.pool.PoolConnectionProxy[asyncpg.Record]:
+        """Wait for a free connection.
+
+        While the line moves, the server is well and only busy: wait `LINE_MAX_S`. If no call gets a
+        connection any more, wait no longer than for an unreachable server.
+        """
+        clock = asyncio.get_running_loop().time
+        begun_at = clock()
+        limit = asyncio.timeout_at(begun_at + self._patience_s)
+        self._line[limit] = begun_at + max(self._patience_s, LINE_MAX_S)
+        try:
+            async with limit:
+                connection = await self._pool.acquire()
+        finally:
+            del self._line[limit]
+        for waiting, latest_at in self._line.items():
+            if not waiting.expired():
+                waiting.reschedule(min(latest_at, clock() + self._patience_s))
+        return connection
+
     async def _transact_once(
         self, tenant_id: UUID, work: Callable[[Connection], Awaitable[T]]
     ) -> T:
         async with self._acquire() as connection:
             return await transact_on(connection, tenant_id, work)
+
+
+def _limit(error: BaseException, patience_s: float) -> float:
+    """Limit how long an error is retried: PostgreSQL comes back by itself, disk space does not."""
+    return min(patience_s, NO_ROOM_PATIENCE_S) if has_code(error, *NO_ROOM) else patience_s
 
 
 async def transact_on(
@@ -409,6 +474,11 @@ async def _close(pool: asyncpg.Pool[asyncpg.Record]) -> None:
         await asyncio.wait_for(pool.close(), timeout=5.0)
     except (TimeoutError, *CONNECTION_LOST):
         pool.terminate()
+
+
+def explain_failure(address: Address, error: BaseException) -> DialecticError:
+    """Say why no connection could be opened."""
+    return find_pooler_error(error) or DatabaseUnreachable(describe_failure(address, error))
 
 
 def describe_failure(address: Address, error: BaseException) -> str:

@@ -51,10 +51,11 @@ async def list_history(connection: Connection, wallet_id: UUID, *, limit: int) -
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The cost of one kind of call to one model in one stage of a session."""
+    """The cost of one kind of call to one seat's model in one stage of a session."""
 
     stage_slug: str | None
     model_name: str
+    seat: int | None
     purpose: str
     is_play: bool
     # Answered calls, their tokens, and what was paid for them.

@@ -16,9 +16,11 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 from uuid import UUID
 
+from dialectic.core.documents.echoes import TAIL_LABEL
 from dialectic.core.documents.file_paths import SeedPrompt, build_path
 from dialectic.core.documents.prompts import build_block, render_template
 from dialectic.core.documents.stitching import describe_end
+from dialectic.core.documents.turns import REPEATED, Ask, read_asked
 from dialectic.core.models.messages import Message, Request, Role
 from dialectic.core.models.model import ModelCard
 from dialectic.core.process.definition import Stage
@@ -31,7 +33,7 @@ from dialectic.tokens.counting import count_request_tokens
 
 
 def build_seed_prompt(context: JobContext, stage: Stage) -> NewResource:
-    """Render a stage's prompt; in a stage without steps, every model gets exactly this."""
+    """Render a stage's prompt; in a stage without steps, every seat gets this and its angle."""
     return NewResource(
         resource_type="seed_prompt",
         path=build_path(SeedPrompt(context.build_folder(stage))),
@@ -120,10 +122,11 @@ def build_request(material: Material, card: ModelCard, shorter: Shorter) -> Requ
         system=material.system,
         messages=(
             Message(Role.USER, compose_prompt(shorten_words(material.words, shorter))),
-            *build_history(material.said, turns),
+            *build_history(material.said, turns, _list_requests(material)),
         ),
         max_output_tokens=compute_output_cap(material.max_output_tokens, card),
         variant=material.payload.variant,
+        temperature=material.temperature if card.accepts_temperature else None,
     )
 
 
@@ -176,8 +179,8 @@ def fit(request: Request, card: ModelCard, *, gives_way: bool) -> Request:
     if tokens > input_max:
         raise ContextWindowError(
             f"The prompt is too long: it has {tokens:,} tokens, and {card.name} accepts "
-            f"{input_max:,} with an answer of {output_cap:,}. Shorten the prompt, lower "
-            "--max-output-tokens, or choose a model with a larger window.",
+            f"{input_max:,} with an answer of {output_cap:,}. Shorten the prompt, limit "
+            "the length of answers, or choose a model with a larger window.",
             reason="prompt_too_long",
             subject=card.name,
             had_tokens=tokens,
@@ -193,24 +196,62 @@ def compute_input_max(card: ModelCard, output_cap: int, *, gives_way: bool = Fal
 
 
 def build_history(
-    said: Sequence[str], shorter: Mapping[int, str] | None = None
+    said: Sequence[str],
+    shorter: Mapping[int, str] | None = None,
+    requests: Mapping[int, str | None] | None = None,
 ) -> Iterator[Message]:
-    """Build the earlier turns, each followed by its request to continue.
+    """Build the earlier turns, each followed by its request to continue or by its own request.
 
     After a shortened turn, that request is short too: the end it would quote is not in the prompt.
+    A turn with the request None is left out.
     """
-    shorter, text = shorter or {}, ""
+    shorter, requests, text = shorter or {}, requests or {}, ""
     for place, turn in enumerate(said):
+        request = requests.get(place, "")
+        if request is None:
+            continue
         text += turn
         yield Message(Role.ASSISTANT, shorter.get(place, turn))
-        yield Message(Role.USER, SHORTENED_TURN if place in shorter else compose_instruction(text))
+        if request:
+            yield Message(Role.USER, request)
+            text = ""
+        elif place in shorter:
+            yield Message(Role.USER, SHORTENED_TURN)
+        else:
+            yield Message(Role.USER, compose_instruction(text))
+
+
+def _list_requests(material: Material) -> dict[int, str | None]:
+    """List the requests for missing sections or for a copied document, by the turn before them.
+
+    The request of a turn without text is None: providers reject an empty message.
+    """
+    headings = {document.key: document.heading for document in material.expected}
+    requests: dict[int, str | None] = {}
+    for place, chunk in enumerate(material.chunks):
+        ask, named = read_asked(chunk)
+        if REPEATED in chunk.flags and not chunk.text.strip():
+            requests[place] = None
+        elif ask is not Ask.TEXT and material.repair is not None:
+            values = {
+                "sections": [headings.get(key) for key in named] if ask is Ask.SECTIONS else [],
+                "copied": named[0] if ask is Ask.REWRITE else "",
+            }
+            name, template = material.repair.name, material.repair.template
+            requests[place] = render_template(name, template, values)
+    return requests
+
+
+def list_instructions(material: Material) -> list[str]:
+    """List the templates of the requests that follow an answer: no answer may repeat them."""
+    return [INSTRUCTION, *([] if material.repair is None else [material.repair.template])]
 
 
 def compose_instruction(text: str) -> str:
     """Render the request to continue a text; it quotes where the text stopped."""
     values = {
         "place": describe_end(text),
-        "tail": build_block("End of the text so far", text[-TAIL_CHARS:]),
+        "tail": build_block(TAIL_LABEL, text[-TAIL_CHARS:]),
     }
     return render_template(INSTRUCTION_NAME, INSTRUCTION, values)
 
@@ -220,6 +261,8 @@ def compose_prompt(words: Words) -> str:
     values = {
         "domain": words.domain,
         "guidance": words.guidance,
+        "seat": words.seat,
+        "stance": words.stance,
         "request": _fence(words.request),
         "context": [_fence(item) for item in words.context],
         "feedback": [_fence(item) for item in words.feedback],

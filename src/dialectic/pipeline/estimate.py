@@ -27,7 +27,8 @@ from dialectic.core.money.quote import (
     Quote,
     Size,
 )
-from dialectic.core.process.definition import Kind, Overflow, Process, Stage, Step
+from dialectic.core.process.definition import Angle, Kind, Overflow, Process, Stage, Step
+from dialectic.core.seats import find_angle
 from dialectic.pipeline.assemble import compose_prompt
 from dialectic.pipeline.call_estimate import (
     Author,
@@ -39,7 +40,13 @@ from dialectic.pipeline.call_estimate import (
 )
 from dialectic.pipeline.fit.combine import ROOM_TOKENS_MIN, Room, measure_merge
 from dialectic.pipeline.gather import Item, Words
-from dialectic.pipeline.outline import DocumentKey, PlannedCall, list_calls
+from dialectic.pipeline.outline import (
+    DocumentKey,
+    PlannedCall,
+    StageSeats,
+    leave_out_lost,
+    list_calls,
+)
 from dialectic.tokens.counting import count_request_tokens, get_counter
 
 # The default answer length if the process gives none: two or three pages.
@@ -62,7 +69,7 @@ PLAY_PACE = 2_500.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brief:
-    """The texts that the prompts of a run share, apart from the process's templates."""
+    """What the calls of a run share: the texts of their prompts, and who takes part."""
 
     request: str
     domain: str
@@ -71,6 +78,9 @@ class Brief:
     feedback: Mapping[str, tuple[Item, ...]] = field(default_factory=dict)
     # The lengths of the previous iteration's final documents, which the first stage reads.
     outcome_bytes: tuple[int, ...] = ()
+    # The seats of each stage, if not all take part, and those that are lost.
+    seats: StageSeats = ()
+    lost_seats: StageSeats = ()
 
 
 def build_quote(
@@ -90,7 +100,8 @@ def build_quote(
     estimator = _Estimator(process, cards, brief, terms, learned, written or {})
     lines: dict[LineKey, Line] = {}
     durations: list[tuple[PlannedCall, Duration]] = []
-    for call in list_calls(process, models=len(cards), until=until):
+    calls = list_calls(process, models=len(cards), until=until, seats=brief.seats)
+    for call in leave_out_lost(process, calls, brief.lost_seats, estimator.written):
         if call.makes in estimator.written:
             continue
         for line in estimator.price(call):
@@ -136,6 +147,7 @@ class _Estimator:
         sample = "".join(process.prompts.values())
         sample *= 1 + SAMPLE_CHARS // len(sample)
         self._readers = {card.tokenizer: card for card in cards}
+        self._models = [card.name for card in cards]
         densities = {
             name: get_counter(name)(sample) / len(sample.encode()) for name in self._readers
         }
@@ -233,8 +245,9 @@ class _Estimator:
         reads = [self._measure(read, author) for read in call.reads]
         headers = Counter(_get_header(stage, part, read) for read in call.reads)
         headers["Outcome of an iteration"] = len(outcomes)
+        angle = find_angle(self.process.file, self._models, call.makes.model_index)
         asked = (stage.slug, call.step_name, tuple(headers.items()), author.card.tokenizer)
-        frame = self._count_frame(*asked)
+        frame = self._count_frame(*asked, angle)
         sizes = [*reads, *(_measure_bytes(size, author) for size in outcomes)]
         whole = Tokens(*map(sum, zip((frame, frame, frame), *sizes, strict=True)))
         return _Prompt(author, frame, reads, whole)
@@ -256,6 +269,7 @@ class _Estimator:
         step_name: str,
         headers: tuple[tuple[str, int], ...],
         tokenizer: str,
+        angle: Angle | None,
     ) -> int:
         """Count a prompt without its documents, with the reader's tokenizer."""
         card = self._readers[tokenizer]
@@ -266,6 +280,8 @@ class _Estimator:
             template=self.process.prompts[template_name],
             domain=self.brief.domain,
             guidance=self.process.get_guidance(self.brief.domain, template_name),
+            seat="" if angle is None else angle.name,
+            stance="" if angle is None else angle.stance,
             request=Item("Original request", self.brief.request),
             context=self.brief.context,
             feedback=self.brief.feedback.get(stage_slug, ()),

@@ -8,7 +8,7 @@ first one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID, uuid5
 
 from pydantic_core import to_jsonable_python
@@ -20,8 +20,8 @@ from dialectic.core.documents.file_paths import (
 )
 from dialectic.core.documents.prompts import Entry, build_label, order_for_reader, tell_apart
 from dialectic.core.documents.stitching import Chunk
+from dialectic.core.documents.turns import Ask, list_base, read_ask
 from dialectic.core.job import ExecutePayload, Job, PlanPayload, TurnPayload
-from dialectic.core.models.messages import FinishReason
 from dialectic.core.process.definition import (
     Compressor,
     ExpectedDocument,
@@ -30,7 +30,7 @@ from dialectic.core.process.definition import (
     Stage,
 )
 from dialectic.core.process.reductions import list_left_out
-from dialectic.core.slug import slugify_name
+from dialectic.core.seats import slugify_model
 from dialectic.core.strict_json import Json
 from dialectic.db.queries import build_row
 from dialectic.db.tables.records import Owner
@@ -59,6 +59,9 @@ class Words:
     template: str
     domain: str
     guidance: str
+    # The angle of the seat and what it argues for; empty if it has none.
+    seat: str = ""
+    stance: str = ""
     request: Item
     context: tuple[Item, ...] = ()
     feedback: tuple[Item, ...] = ()
@@ -81,6 +84,14 @@ class Words:
         return build_row(cls, opening | {"template": template})
 
 
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """The template that asks for missing sections or for a copied document, with its name."""
+
+    name: str
+    template: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
     """Everything that a turn needs before `assemble` builds its request."""
@@ -101,13 +112,18 @@ class Material:
     flags: tuple[str, ...] = ()
     expected: tuple[ExpectedDocument, ...] = ()
     max_output_tokens: int | None = None
+    temperature: float | None = None
     # How to shorten texts that do not fit.
     compressor: Compressor = Compressor.EXTRACT
-    # What sampling left out of the steps that lead to this document.
+    # What the steps that lead to this document left out: by sampling, or because a seat failed.
     left_out: tuple[str, ...] = ()
     # The earlier turns of this document.
     chunks: tuple[Chunk, ...] = ()
     basis: Basis = UNKNOWN
+    # The prompt, if any, that asks once for missing sections or for a copied document.
+    repair: Repair | None = None
+    # The texts that its answer must not merely repeat.
+    originals: tuple[Item, ...] = ()
     # The manifest entries of searched inputs, and what embedding the queries cost.
     searched: tuple[Entry, ...] = ()
     searching_credits: int = 0
@@ -138,9 +154,14 @@ class Material:
         return tuple(chunk.text for chunk in self.chunks)
 
     @property
-    def has_stopped(self) -> bool:
-        """Whether an earlier turn ended with a regular stop."""
-        return any(chunk.finish_reason is FinishReason.STOP for chunk in self.chunks)
+    def base(self) -> list[Chunk]:
+        """The earlier turns that its text consists of so far."""
+        return list_base(self.chunks)
+
+    @property
+    def ask(self) -> Ask:
+        """What this turn is asked for."""
+        return read_ask(self.chunks)
 
 
 def gather(context: JobContext, job: Job, payload: PlanPayload | ExecutePayload) -> Material:
@@ -157,6 +178,7 @@ def gather(context: JobContext, job: Job, payload: PlanPayload | ExecutePayload)
         source_group, target = payload.source_group, payload.target_contribution_id
         step = stage.load_step(payload.step_name)
         is_intermediate, compressor = step.is_intermediate, step.compressor
+    angle = context.find_angle(payload.model_index)
     return Material(
         payload=payload,
         owner=context.owner,
@@ -177,18 +199,46 @@ def gather(context: JobContext, job: Job, payload: PlanPayload | ExecutePayload)
         if payload.output_type == stage.output_type
         else (),
         max_output_tokens=context.max_output_tokens,
+        temperature=None if angle is None else angle.temperature,
         compressor=compressor,
         chunks=context.chunks,
-        left_out=list_left_out(
-            context.process, models=len(context.models), until=(stage.slug, payload.output_type)
-        ),
+        repair=_find_repair(context.process),
+        originals=_list_originals(words, is_about_one=target is not None),
+        left_out=_list_left_out(context, stage, payload),
     )
+
+
+def _list_left_out(
+    context: JobContext, stage: Stage, payload: PlanPayload | ExecutePayload
+) -> tuple[str, ...]:
+    """List what is missing from the work that leads to a document."""
+    sampled = list_left_out(
+        context.process,
+        models=len(context.get_seats(stage.slug)),
+        until=(stage.slug, payload.output_type),
+    )
+    return (*sampled, *context.list_lost(stage))
+
+
+def _find_repair(process: Process) -> Repair | None:
+    name = process.file.repair_prompt_name
+    return None if name is None else Repair(name, process.prompts[name])
+
+
+def _list_originals(words: Words, *, is_about_one: bool) -> tuple[Item, ...]:
+    """List the texts that an answer must not merely repeat.
+
+    What is made from one document alone, and is not about it, may be that document: merging it with
+    nothing changes nothing.
+    """
+    has_several = is_about_one or len(words.inputs) > 1
+    return (words.request, *(words.inputs if has_several else ()))
 
 
 def build_name(payload: TurnPayload, relation: Relation) -> ContributionName:
     """Build the name of the files that a turn writes."""
     return ContributionName(
-        model=slugify_name(payload.model_name, fallback="model"),
+        model=payload.seat_name or slugify_model(payload.model_name),
         n=payload.ordinal,
         contribution_type=payload.output_type,
         relation=relation,
@@ -202,8 +252,11 @@ def _gather_words(
     if context.chunks:
         return resume_words(context)
     if isinstance(payload, PlanPayload):
-        return gather_stage_words(context, stage)
-    return _gather_step_words(context, stage, job_id, payload)
+        words = gather_stage_words(context, stage)
+    else:
+        words = _gather_step_words(context, stage, job_id, payload)
+    angle = context.find_angle(payload.model_index)
+    return words if angle is None else replace(words, seat=angle.name, stance=angle.stance)
 
 
 def resume_words(context: JobContext, template: str | None = None) -> Words:
@@ -216,8 +269,8 @@ def resume_words(context: JobContext, template: str | None = None) -> Words:
 def gather_stage_words(context: JobContext, stage: Stage) -> Words:
     """Gather the words of a stage's own prompt.
 
-    In a stage without steps, every model gets exactly this prompt. In a stage with steps, it only
-    lists the earlier outputs, and each job has its own prompt.
+    In a stage without steps, every seat gets this prompt, and its angle if it has one. In a stage
+    with steps, it only lists the earlier outputs, and each job has its own prompt.
     """
     rules = stage.list_sources()
     if stage.steps:
@@ -308,7 +361,7 @@ def _label(context: JobContext, header: str, text: Text | Target) -> str:
     return build_label(
         header,
         session_id=context.session_id,
-        models=len(context.models),
+        models=context.seats_first or len(context.models),
         origin=text.origin,
         model_index=text.model_index,
         is_origin=text.is_origin,

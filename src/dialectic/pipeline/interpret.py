@@ -15,6 +15,7 @@ from dialectic.core.documents.stitching import (
     says_the_same,
     seems_finished,
 )
+from dialectic.core.documents.turns import CUT_OFF, REPEATED
 from dialectic.core.job import Job
 from dialectic.core.models.messages import FinishReason, Reply, UsageSource
 from dialectic.core.text import clean_text
@@ -29,9 +30,9 @@ from dialectic.errors import (
     ProviderFiltered,
     ProviderMalformed,
     ProviderThrottled,
+    ProviderUnreachable,
 )
 
-CUT_OFF = "cut_off"
 CONTINUATION_LIMIT = "continuation_limit"
 NO_PROGRESS = "no_progress"
 REPEATS_ITSELF = "repeats_itself"
@@ -49,6 +50,10 @@ RETRY_AFTER_MAX_S = 3600.0
 # How soon to check again whether other calls have released the money.
 HELD_S = 4.0
 THROTTLED_MAX_S = 3600.0
+# A server that restarts accepts connections again within this time.
+UNREACHABLE_MAX_S = 120.0
+# These errors pass with time, however many retries it takes.
+RETRIED_BY_TIME = (ProviderThrottled, ProviderUnreachable)
 # Jitter only lengthens a wait.
 JITTER_UP = 1.05
 # A repeated error is unlikely to pass: the most retries in a row for each code.
@@ -61,6 +66,8 @@ class Limits:
 
     continues: bool
     continuations_max: int
+    # Whether to ask once more after a turn that adds nothing new.
+    may_repeat: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +81,9 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Continue:
-    """The answer was cut off; another turn continues the document."""
+    """Another turn continues the document; the flags of this turn say what it asks for."""
+
+    flags: tuple[str, ...] = ()
 
 
 def interpret(
@@ -119,10 +128,11 @@ def interpret(
 
 def close(said: Sequence[str], flag: str) -> Finish:
     """Build an incomplete document from the turns so far."""
-    return _finish(join(said), is_incomplete=True, flags=(flag,))
+    return finish(join(said), is_incomplete=True, flags=(flag,))
 
 
-def _finish(joined: Joined, *, is_incomplete: bool, flags: tuple[str, ...] = ()) -> Finish:
+def finish(joined: Joined, *, is_incomplete: bool, flags: tuple[str, ...] = ()) -> Finish:
+    """Build a document from its joined turns."""
     # Clean again: a character sequence may have been split between two turns.
     text, notes = clean_text(joined.text)
     cleaned = (f"cleaned: {note}" for note in notes)
@@ -137,11 +147,11 @@ def _follow_end(
         # The model stopped, but the text seems unfinished: ask once to continue, then accept it.
         if limits.continues and not has_stopped and len(said) < limits.continuations_max:
             return Continue()
-        return _finish(joined, is_incomplete=False, flags=(UNCLOSED,))
+        return finish(joined, is_incomplete=False, flags=(UNCLOSED,))
     before = join(said).text
     if before and not joined.text[len(before) :].strip() and not seems_finished(before):
-        return close([*said, reply.text], NO_PROGRESS)
-    return _finish(joined, is_incomplete=False)
+        return _follow_nothing_new(said, limits, close([*said, reply.text], NO_PROGRESS))
+    return finish(joined, is_incomplete=False)
 
 
 def _follow_cut(reply: Reply, said: Sequence[str], limits: Limits) -> Finish | Continue:
@@ -150,14 +160,21 @@ def _follow_cut(reply: Reply, said: Sequence[str], limits: Limits) -> Finish | C
         return close(turns, CUT_OFF)
     if said:
         if says_the_same(said[-1], reply.text):
-            return close(said, REPEATS_ITSELF)
+            return _follow_nothing_new(said, limits, close(said, REPEATS_ITSELF))
         added = len(_join(reply, said).text[len(join(said).text) :].strip())
         if added < min(PROGRESS_CHARS_MIN, max(1, reply.usage.output_tokens)):
             is_echo = added < len(reply.text.strip())
-            return close(turns, REPEATS_ITSELF if is_echo else NO_PROGRESS)
+            flag = REPEATS_ITSELF if is_echo else NO_PROGRESS
+            return _follow_nothing_new(said, limits, close(turns, flag))
     if len(said) >= limits.continuations_max:
         return close(turns, CONTINUATION_LIMIT)
     return Continue()
+
+
+def _follow_nothing_new(said: Sequence[str], limits: Limits, closed: Finish) -> Finish | Continue:
+    """Ask once more after a turn that adds nothing; then accept the text as it is."""
+    may_ask = limits.continues and limits.may_repeat and len(said) < limits.continuations_max
+    return Continue((REPEATED,)) if may_ask else closed
 
 
 def _join(reply: Reply, said: Sequence[str]) -> Joined:
@@ -220,7 +237,11 @@ class Fail:
 
 
 def decide_fate(
-    job: Job, error: DialecticError, *, jitter: random.Random
+    job: Job,
+    error: DialecticError,
+    *,
+    jitter: random.Random,
+    unreachable_max_s: float = UNREACHABLE_MAX_S,
 ) -> Retry | Postpone | Pause | Fail:
     """Decide what happens to a job after an error."""
     match error.fate:
@@ -232,12 +253,12 @@ def decide_fate(
         case Fate.FAIL:
             return Fail(retries_used_up=False)
         case Fate.RETRY:
-            if _is_used_up(job, error):
+            if _is_used_up(job, error, unreachable_max_s):
                 return Fail(retries_used_up=True)
             if isinstance(error, EndpointBusy):
                 delay_s = error.wait_s * jitter.uniform(1.0, JITTER_UP)
                 return Postpone(delay_s, is_in_trouble=isinstance(error, CircuitOpen))
-            counts = not isinstance(error, ProviderThrottled)
+            counts = not isinstance(error, RETRIED_BY_TIME)
             return Retry(_delay_s(job, error, jitter), counts)
         case Fate.DROP:
             message = f"{type(error).__name__} must be dropped by the caller"
@@ -246,8 +267,24 @@ def decide_fate(
             assert_never(unreachable)
 
 
-def _is_used_up(job: Job, error: DialecticError) -> bool:
+def is_final(job: Job, error: DialecticError, *, unreachable_max_s: float) -> bool:
+    """Tell whether a job would end with this error."""
+    fate = decide_fate(
+        job,
+        error,
+        jitter=random.Random(0),  # noqa: S311  unused
+        unreachable_max_s=unreachable_max_s,
+    )
+    return isinstance(fate, Fail)
+
+
+def _is_used_up(job: Job, error: DialecticError, unreachable_max_s: float) -> bool:
     """Tell whether this error has occurred too often, or lasted too long, for another retry."""
+    is_unreachable = isinstance(error, ProviderUnreachable) or (
+        isinstance(error, CircuitOpen) and job.error_codes[-1:] == (ProviderUnreachable.code,)
+    )
+    if is_unreachable:
+        return job.throttled_s >= unreachable_max_s
     if isinstance(error, ProviderThrottled | CircuitOpen):
         return job.throttled_s > THROTTLED_MAX_S
     if isinstance(error, EndpointBusy):
@@ -271,7 +308,9 @@ def _delay_s(job: Job, error: DialecticError, jitter: random.Random) -> float:
     if asked_s is not None and asked_s >= 0:  # false for NaN, too
         return min(asked_s, RETRY_AFTER_MAX_S) * jitter.uniform(1.0, JITTER_UP)
     tried = job.retry_count
-    if isinstance(error, ProviderThrottled):
+    if isinstance(error, RETRIED_BY_TIME):
         tried = job.count_repeats(error.code)
     ceiling_s = compute_delay_s(tried + 1, BACKOFF_FIRST_S, BACKOFF_MAX_S)
+    if isinstance(error, ProviderUnreachable):
+        return ceiling_s * jitter.uniform(1.0, JITTER_UP)
     return jitter.uniform(BACKOFF_FIRST_S, ceiling_s)

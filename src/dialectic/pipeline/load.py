@@ -7,6 +7,7 @@ document gets its earlier turns and the prompt of the first one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
@@ -23,7 +24,8 @@ from dialectic.core.job import (
     derive_contribution_id,
 )
 from dialectic.core.process.check import build_process
-from dialectic.core.process.definition import Process, Stage
+from dialectic.core.process.definition import Angle, Process, Stage
+from dialectic.core.seats import describe_seat, find_angle, list_active
 from dialectic.core.slug import short_id
 from dialectic.db.pool import Connection
 from dialectic.db.queries import build_row, list_rows
@@ -31,7 +33,13 @@ from dialectic.db.tables import contributions
 from dialectic.db.tables.records import SQL, Owner
 from dialectic.engine import Engine
 from dialectic.errors import NotFound
-from dialectic.pipeline.outline import Outline, build_outline
+from dialectic.pipeline.outline import (
+    Outline,
+    StageSeats,
+    build_outline,
+    leave_out_lost,
+    list_calls,
+)
 from dialectic.pipeline.plan import Progress, Situation, list_missing, read_inputs
 from dialectic.pipeline.strategies import Document
 
@@ -75,6 +83,16 @@ class GivenText:
 
 
 @dataclass(frozen=True, slots=True)
+class SeatedStage:
+    """Who takes part in a stage of the iteration, and who was lost in it."""
+
+    stage_slug: str
+    seats: tuple[int, ...]
+    lost_seats: tuple[int, ...]
+    planned_units: int
+
+
+@dataclass(frozen=True, slots=True)
 class JobContext:
     """The session's shared data, and what one job reads."""
 
@@ -105,6 +123,10 @@ class JobContext:
     context: tuple[GivenText, ...]
     # Whether a call waits for money rather than accept a shorter answer.
     full_answers_only: bool = False
+    # The seats that have left; the number of seats at the start; the stages that were created.
+    dropped_seats: tuple[int, ...] = ()
+    seats_first: int | None = None
+    seated: tuple[SeatedStage, ...] = ()
     situation: Situation | None = None
     texts: Mapping[UUID, Text] = field(default_factory=dict)
     # The earlier turns of the document that the job writes.
@@ -113,6 +135,54 @@ class JobContext:
     @property
     def owner(self) -> Owner:
         return Owner(self.user_id, self.project_id)
+
+    @property
+    def active_seats(self) -> tuple[int, ...]:
+        """The numbers of the seats that have not left."""
+        return list_active(len(self.models), self.dropped_seats)
+
+    def get_seats(self, stage_slug: str) -> tuple[int, ...]:
+        """Get the seats of a stage: those it was created with, or those it would get now."""
+        found = [stage.seats for stage in self.seated if stage.stage_slug == stage_slug]
+        return found[0] if found else self.active_seats
+
+    def find_angle(self, seat: int) -> Angle | None:
+        """Find the angle of a seat; None if it has none."""
+        return find_angle(self.process.file, self.models, seat)
+
+    def list_lost(self, stage: Stage) -> list[str]:
+        """Describe the seats that were lost up to a stage, and the stages that lack them."""
+        last, lacking = self.process.position(stage.slug), dict[int, list[str]]()
+        for each in self.seated:
+            if self.process.position(each.stage_slug) <= last:
+                for seat in each.lost_seats:
+                    lacking.setdefault(seat, []).append(each.stage_slug)
+        return [
+            f"{', '.join(stages)}: {describe_seat(seat, self.models[seat - 1])} failed or left"
+            for seat, stages in sorted(lacking.items())
+        ]
+
+    def count_calls(self, stage_slug: str) -> Counter[str]:
+        """Count the documents that a stage will have, by type, now that seats may be lost."""
+        if not self.lost_seats:
+            return self.outline.count_calls(stage_slug)
+        calls = list_calls(
+            self.process, models=len(self.models), until=stage_slug, seats=self.stage_seats
+        )
+        kept = leave_out_lost(self.process, calls, self.lost_seats)
+        return Counter(
+            call.makes.output_type for call in kept if call.makes.stage_slug == stage_slug
+        )
+
+    @property
+    def stage_seats(self) -> StageSeats:
+        """The seats of each stage."""
+        return tuple((stage.slug, self.get_seats(stage.slug)) for stage in self.process.order)
+
+    @property
+    def lost_seats(self) -> StageSeats:
+        """The lost seats of each stage that has any."""
+        return tuple((each.stage_slug, each.lost_seats) for each in self.seated if each.lost_seats)
 
     def build_folder(self, stage: Stage) -> StageFolder:
         """Build the folder of a stage's files."""
@@ -175,10 +245,16 @@ async def load_session_context(
     if row is None:
         raise NotFound(f"Session {session_id} does not exist.")
     process = await load_pinned(engine, connection, row["process_template_id"])
+    models = len(row["models"])
+    active = list_active(models, row["dropped_seats"])
+    created = {stage["stage_slug"]: tuple(stage["seats"]) for stage in row["seated"]}
+    seats = [(stage.slug, created.get(stage.slug, active)) for stage in process.order]
+    full = tuple(range(1, models + 1))
+    partial = tuple((slug, seated) for slug, seated in seats if seated != full)
     shared = {
         "iteration": iteration,
         "process": process,
-        "outline": build_outline(process, models=len(row["models"])),
+        "outline": build_outline(process, models=models, seats=partial),
     }
     return build_row(JobContext, {**row, **shared})
 
@@ -211,6 +287,8 @@ async def read_situation(connection: Connection, context: JobContext) -> Situati
         progress=[*progress, *_list_imported(context, progress, row["over"])],
         models=context.models,
         outline=context.outline,
+        seats={stage.slug: context.get_seats(stage.slug) for stage in context.process.order},
+        writers={UUID(each["id"]): each["model_name"] for each in row["documents"]},
     )
 
 
@@ -221,7 +299,7 @@ def _list_imported(
     planned = {each.stage_slug for each in progress}
     for stage_slug in over:
         if stage_slug not in planned:
-            for model_index in range(1, len(context.models) + 1):
+            for model_index in context.get_seats(stage_slug):
                 yield Progress(stage_slug, model_index, current_step=1, has_ended=True)
 
 

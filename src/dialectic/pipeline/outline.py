@@ -6,14 +6,23 @@ so the numbers always match the work.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 from uuid import UUID, uuid5
 
-from dialectic.core.process.definition import InputRule, Kind, Process, Scope, Stage, Step
+from dialectic.core.process.definition import (
+    InputRule,
+    Kind,
+    Process,
+    Scope,
+    Stage,
+    Step,
+    Strategy,
+)
 from dialectic.errors import PlanError
 from dialectic.pipeline.strategies import Child, Document, InputSet, deal, keep_sample
 
@@ -21,6 +30,11 @@ from dialectic.pipeline.strategies import Child, Document, InputSet, deal, keep_
 STEP_CALLS_MAX = 10_000
 
 _PLACEHOLDERS = UUID(int=0)
+# Children of these strategies need each of their documents.
+_READ_ALL = (Strategy.PER_SOURCE_DOCUMENT, Strategy.PAIRWISE_BY_ORIGIN)
+
+StageSeats: TypeAlias = tuple[tuple[str, tuple[int, ...]], ...]
+"""The numbers of the seats that take part in a stage, for each stage where not all do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +50,7 @@ class StepOutline:
     # The documents per thesis, of one model and of all models; 0 if theses differ.
     group_own: int
     group_all: int
-    # For each model, the ranks of its children if no job fails, in order.
+    # For each seat, the ranks of its children if no job fails, in order; none if it sits out.
     ranks: tuple[tuple[int, ...], ...]
 
     def group_size(self, scope: Scope) -> int:
@@ -59,9 +73,9 @@ class Outline:
     def calls(self) -> int:
         return sum(step.calls for step in self.steps)
 
-    def count_units(self, stage_slug: str) -> int:
-        """Count the planned documents of a stage."""
-        return sum(step.calls for step in self.steps if step.stage_slug == stage_slug)
+    def count_calls(self, stage_slug: str) -> Counter[str]:
+        """Count the planned documents of a stage, by type."""
+        return Counter({s.output_type: s.calls for s in self.steps if s.stage_slug == stage_slug})
 
     def load_step(self, stage_slug: str, output_type: str) -> StepOutline:
         for step in self.steps:
@@ -100,17 +114,23 @@ class _Played(NamedTuple):
 
 
 @functools.lru_cache(maxsize=64)  # takes tens of ms for 12 models, and every job needs it
-def build_outline(process: Process, *, models: int, until: str | None = None) -> Outline:
+def build_outline(
+    process: Process, *, models: int, until: str | None = None, seats: StageSeats = ()
+) -> Outline:
     """Simulate a process for n models, up to and including a stage."""
-    played = _play_all(process, models, until)
+    played = _play_all(process, models, until, seats)
     return Outline(models, tuple(each.figures for each in played.values()))
 
 
-def list_calls(process: Process, *, models: int, until: str | None = None) -> list[PlannedCall]:
+def list_calls(
+    process: Process, *, models: int, until: str | None = None, seats: StageSeats = ()
+) -> list[PlannedCall]:
     """List every call of a process; each document comes before its readers."""
     calls: list[PlannedCall] = []
     keys: dict[UUID, DocumentKey] = {}
-    for (slug, output_type), (figures, documents) in _play_all(process, models, until).items():
+    for (slug, output_type), (figures, documents) in _play_all(
+        process, models, until, seats
+    ).items():
         for document, sources in documents.items():
             key = DocumentKey(slug, output_type, document.model_index, document.rank)
             keys[document.id] = key
@@ -118,23 +138,60 @@ def list_calls(process: Process, *, models: int, until: str | None = None) -> li
     return calls
 
 
-def _play_all(process: Process, models: int, until: str | None) -> dict[Kind, _Played]:
+def leave_out_lost(
+    process: Process,
+    calls: Sequence[PlannedCall],
+    lost: StageSeats,
+    existing: Collection[DocumentKey] = (),
+) -> list[PlannedCall]:
+    """Leave out the calls of lost seats, and those that have nothing to read without them.
+
+    What a lost seat had written before exists, and is read.
+    """
+    gone: set[DocumentKey] = set()
+    kept = []
+    for call in calls:
+        stage = process.load_stage(call.makes.stage_slug)
+        missing = [read in gone for read in call.reads]
+        needs_each = bool(stage.steps) and (
+            stage.load_step(call.step_name).granularity_strategy in _READ_ALL
+        )
+        is_idle = any(missing) if needs_each else bool(missing) and all(missing)
+        is_lost = call.makes.model_index in dict(lost).get(stage.slug, ())
+        if call.makes not in existing and (is_idle or is_lost):
+            gone.add(call.makes)
+        else:
+            reads = tuple(read for read in call.reads if read not in gone)
+            kept.append(dataclasses.replace(call, reads=reads))
+    return kept
+
+
+def _play_all(
+    process: Process, models: int, until: str | None, seats: StageSeats
+) -> dict[Kind, _Played]:
     assert models >= 1, "a process needs at least one model"
     made: dict[Kind, _Played] = {}
     for stage in process.order:
+        seated = dict(seats).get(stage.slug, tuple(range(1, models + 1)))
         for part in stage.parts:
-            made[(stage.slug, part.output_type)] = _play(stage, part, made, models)
+            made[(stage.slug, part.output_type)] = _play(stage, part, made, models, seated)
         if stage.slug == until:
             break
     return made
 
 
-def _play(stage: Stage, part: Stage | Step, made: Mapping[Kind, _Played], models: int) -> _Played:
+def _play(
+    stage: Stage,
+    part: Stage | Step,
+    made: Mapping[Kind, _Played],
+    models: int,
+    seats: Sequence[int],
+) -> _Played:
     name = part.name if isinstance(part, Step) else stage.slug
     output_type = part.output_type
     documents: dict[Document, tuple[UUID, ...]] = {}
-    ranks: list[tuple[int, ...]] = []
-    for model_index in range(1, models + 1):
+    ranks: list[tuple[int, ...]] = [()] * models
+    for model_index in seats:
         inputs = [_read(rule, stage, made, model_index) for rule in part.list_sources()]
         origins = {d.id: d.origin for read in inputs for d in read.documents}
         if isinstance(part, Step):
@@ -146,7 +203,7 @@ def _play(stage: Stage, part: Stage | Step, made: Mapping[Kind, _Played], models
             origin = origins[child.sources[0]] if child.source_group else model_index
             place = (stage.slug, output_type, model_index, number, child.source_group, origin)
             documents[Document(document_id, *place)] = child.sources
-        ranks.append(tuple(child.rank for child in children))
+        ranks[model_index - 1] = tuple(child.rank for child in children)
         if len(documents) > STEP_CALLS_MAX:
             raise PlanError(
                 f"Step {name!r} of stage {stage.slug!r} would make more than {STEP_CALLS_MAX} "

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from dialectic.core.documents.file_paths import Relation, fold_sources
 from dialectic.core.job import ExecutePayload, Input, PlanPayload, derive_child_job_id
 from dialectic.core.process.definition import InputRule, Kind, Scope, Stage, Step, Strategy
-from dialectic.core.slug import short_id, slugify_name
+from dialectic.core.seats import name_seats, number_name
+from dialectic.core.slug import short_id
 from dialectic.errors import PlanError
 from dialectic.pipeline.outline import Outline
 from dialectic.pipeline.strategies import Child, Document, InputSet, deal
@@ -39,6 +40,21 @@ class Situation:
     progress: Sequence[Progress]
     models: Sequence[str]
     outline: Outline
+    # The seats of each stage where not all take part.
+    seats: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    # The models that wrote the documents: a seat may have had another model.
+    writers: Mapping[UUID, str] = field(default_factory=dict)
+
+    def get_seats(self, stage_slug: str) -> Sequence[int]:
+        """Get the numbers of the seats that take part in a stage."""
+        return self.seats.get(stage_slug) or range(1, len(self.models) + 1)
+
+    def name_writer(self, document: Document) -> str:
+        """Name the author of a document as its file does."""
+        seat = document.model_index
+        seated = self.models[seat - 1]
+        writer = self.writers.get(document.id, seated)
+        return name_seats(self.models)[seat - 1] if writer == seated else number_name(writer, seat)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +95,7 @@ def list_missing(
 def _read(rule: InputRule, stage: Stage, model_index: int, situation: Situation) -> InputSet:
     kind = rule.get_kind(stage)
     figures = situation.outline.load_step(*kind)
-    everyone = range(1, len(situation.models) + 1)
-    makers = everyone if rule.scope is Scope.ALL else [model_index]
+    makers = situation.get_seats(kind[0]) if rule.scope is Scope.ALL else [model_index]
     documents = tuple(
         document
         for document in situation.documents
@@ -105,7 +120,7 @@ def _list_done(kind: Kind, stage: Stage, situation: Situation) -> set[int]:
         return {m.model_index for m in makers if m.has_ended or m.current_step > step}
     ended = {maker.model_index for maker in makers if maker.has_ended}
     # A model that ended early may have failed the stage: wait until all models have ended.
-    return ended if len(ended) == len(situation.models) else set()
+    return ended if ended >= set(situation.get_seats(source)) else set()
 
 
 def decide_plan(
@@ -195,7 +210,9 @@ def _build_child(
             model_id=payload.model_id,
             model_name=payload.model_name,
             model_index=payload.model_index,
-            ordinal=(payload.slot - 1) * figures.per_model + rank,
+            slot=payload.slot,
+            seat_name=payload.seat_name,
+            ordinal=rank,
             output_type=step.output_type,
             step_name=step.name,
             inputs=tuple(Input(contribution_id=s, rule=sources[s][0]) for s in child.sources),
@@ -203,18 +220,19 @@ def _build_child(
             origin=first.origin if child.source_group else payload.model_index,
             source_group=child.source_group,
             target_contribution_id=child.target,
-            naming=_build_naming(step, child, situation.models),
+            naming=_build_naming(step, child, [sources[s][1] for s in child.sources], situation),
         ),
     )
 
 
-def _build_naming(step: Step, child: Child, models: Sequence[str]) -> Relation:
-    slugs = [slugify_name(models[i - 1], fallback="model") for i in child.source_model_indexes]
+def _build_naming(
+    step: Step, child: Child, read: Sequence[Document], situation: Situation
+) -> Relation:
     match step.granularity_strategy:
         case Strategy.PER_SOURCE_DOCUMENT:
-            return Relation("about", (slugs[0],))
+            return Relation("about", (situation.name_writer(read[0]),))
         case Strategy.PAIRWISE_BY_ORIGIN:
-            return Relation("from", fold_sources(slugs))
+            return Relation("from", fold_sources([situation.name_writer(d) for d in read]))
         case Strategy.PER_SOURCE_GROUP | Strategy.PER_SOURCE_DOCUMENT_BY_LINEAGE:
             assert child.source_group is not None
             return Relation("reducing", (short_id(child.source_group),))

@@ -15,6 +15,8 @@
                 prompt is too long, send one shorter request
       reserve     reserve money for the call: the last commit before the request is sent
     interpret   decide what the answer means: finished, or cut off and to be continued (pure)
+    repair      decide whether to ask once for missing sections, or for a document in place of a
+                copy (pure)
 
     save        commit once: the plan or the document, the job's new state, the jobs it wakes,
                 the events, the payment
@@ -29,9 +31,11 @@ are saved earlier, so that the next attempt or another job can reuse them.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import assert_never
 
+from dialectic.core.documents.turns import Ask
 from dialectic.core.job import (
     CombinePayload,
     ExecutePayload,
@@ -43,7 +47,7 @@ from dialectic.core.job import (
 )
 from dialectic.core.models.call_record import Refusal
 from dialectic.engine import Engine
-from dialectic.errors import ContextWindowError
+from dialectic.errors import ContextWindowError, ProviderError
 from dialectic.ledger.holds import derive_hold_key
 from dialectic.pipeline.call import call
 from dialectic.pipeline.fit.combine import gather_merge, plan_level
@@ -51,10 +55,11 @@ from dialectic.pipeline.fit.compress import Fitted, compress, decide_again
 from dialectic.pipeline.fit.ladder import choose_compressor, make_room
 from dialectic.pipeline.fit.turn import Needed, Turn
 from dialectic.pipeline.gather import Material, gather
-from dialectic.pipeline.interpret import WINDOW_FULL, Limits, close, interpret
+from dialectic.pipeline.interpret import Limits, is_final
 from dialectic.pipeline.load import JobContext, load_job_context
 from dialectic.pipeline.own_models import load_card
 from dialectic.pipeline.plan import decide_plan, list_missing
+from dialectic.pipeline.repair import close_early, decide_outcome, give_up
 from dialectic.pipeline.reserve import Payment, release
 from dialectic.pipeline.save import (
     Paid,
@@ -64,6 +69,7 @@ from dialectic.pipeline.save import (
     save_need,
     save_plan,
     save_seed,
+    save_total,
     save_turn,
     save_wait,
 )
@@ -91,7 +97,9 @@ async def run_plan(engine: Engine, job: Job, payload: PlanPayload, context: JobC
     missing: tuple[str, ...] = ()
     if context.situation is not None:
         missing = list_missing(stage, stage.inputs_required, payload.model_index, context.situation)
-    is_first = payload.model_index == 1 and payload.edition == 1
+    await save_total(engine, job, context)
+    present = [s for s in context.get_seats(stage.slug) if s in context.active_seats]
+    is_first = payload.model_index == min(present, default=0) and payload.edition == 1
     if is_first and not missing and stage.slug not in context.seeded:
         await save_seed(engine, job, context, stage)
     begins = stage.slug in context.waiting
@@ -134,11 +142,19 @@ async def run_turn(engine: Engine, job: Job, payload: TurnPayload, context: JobC
             raise
         # Another turn does not fit, even with everything shortened. The turns so far are paid
         # for, so save them as the document.
-        await save_turn(engine, job, material, close(material.said, WINDOW_FULL))
+        await save_turn(engine, job, material, close_early(material))
+        return
+    except ProviderError as error:
+        # A document that is finished must not fail because its repair does.
+        patience_s = engine.settings.retry_unreachable_s
+        if material.ask is Ask.TEXT or not is_final(job, error, unreachable_max_s=patience_s):
+            raise
+        await save_turn(engine, job, material, give_up(material), error=error)
         return
     limits = Limits(context.continues, engine.settings.max_continuations)
-    outcome = interpret(paid.answer.reply, material.said, limits, has_stopped=material.has_stopped)
-    await save_turn(engine, job, material, outcome, paid)
+    # In a thread: comparing an answer with long inputs takes a while.
+    reply, outcome = await asyncio.to_thread(decide_outcome, paid.answer.reply, material, limits)
+    await save_turn(engine, job, material, outcome, paid.replace_reply(reply))
 
 
 async def ask(turn: Turn) -> Paid:

@@ -12,17 +12,27 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
-from dialectic.contract.events import AnswerLimited, ContributionContinued, SavedChunk
+from dialectic.contract.events import (
+    AnswerLimited,
+    ContributionContinued,
+    DocumentLacking,
+    SavedChunk,
+)
 from dialectic.core.documents.prompts import Manifest
+from dialectic.core.documents.shortcomings import COPY, list_missing
+from dialectic.core.documents.turns import name_reason
 from dialectic.core.job import ENDED, Job, JobStatus, MergePayload
+from dialectic.core.models.messages import Reply
 from dialectic.core.models.model import ModelCard
 from dialectic.core.process.definition import Stage
 from dialectic.db.pool import Connection
 from dialectic.db.tables import contributions, files, jobs, plan_files, records
+from dialectic.db.tables.records import NewResource
 from dialectic.engine import Engine
+from dialectic.errors import ProviderError
 from dialectic.pipeline.assemble import build_seed_prompt
 from dialectic.pipeline.call import Answer
 from dialectic.pipeline.fit.combine import Level, PlannedMerge
@@ -30,8 +40,9 @@ from dialectic.pipeline.fit.turn import Needed
 from dialectic.pipeline.gather import Material
 from dialectic.pipeline.interpret import Continue, Finish
 from dialectic.pipeline.load import JobContext
+from dialectic.pipeline.pending import fill_pending
 from dialectic.pipeline.plan import Decision, PlannedChild
-from dialectic.pipeline.reserve import Reservation, release, settle
+from dialectic.pipeline.reserve import Reservation, release, release_unsent, settle
 from dialectic.pipeline.write import Written, write
 from dialectic.publishing.publish import publish_files, publish_waiting
 
@@ -46,6 +57,10 @@ class Paid:
     # What the prompt contained.
     manifest: Manifest
 
+    def replace_reply(self, reply: Reply) -> Paid:
+        """Build the same with the answer's text as it is used."""
+        return replace(self, answer=replace(self.answer, reply=reply))
+
 
 async def save_turn(
     engine: Engine,
@@ -53,31 +68,37 @@ async def save_turn(
     material: Material,
     outcome: Finish | Continue,
     paid: Paid | None = None,
+    error: ProviderError | None = None,
 ) -> None:
     """Save one turn atomically; raises `LeaseLost` if another worker has taken the job over.
 
     A cut-off turn saves a chunk and its job continues; the last turn saves the document. Without
-    an answer, no call was made: the document consists of the earlier turns.
+    an answer, no call was made or it failed with `error`: the document consists of the earlier
+    turns.
     """
     answer, manifest = (None, None) if paid is None else (paid.answer, paid.manifest)
     written = write(job, material, answer, outcome, manifest)
 
+    taken: list[NewResource] = []
+
     async def store(connection: Connection) -> None:
         if written.contribution is not None:
-            await _end_document(connection, job, material, written)
+            taken[:] = await _end_document(connection, job, material, written)
         else:
             await _go_on(connection, job, material, written)
         if paid is not None:
             await _say_limit(connection, job, material, paid.answer)
             reply = paid.answer.reply
             await settle(connection, paid.card, paid.held, reply, written.stored_id)
+        elif error is not None:
+            await release_unsent(connection, engine, job, error)
         else:
             await release(connection, job)
 
     await _commit(engine, job, store)
     if isinstance(outcome, Continue):
         return  # the job may already be claimed again: do not delay its next turn
-    resources = (*written.resources, *written.plan)
+    resources = (*written.resources, *written.plan, *taken)
     files = [*written.files, *(resource.as_file() for resource in resources)]
     await publish_files(engine, job.tenant_id, files)
     if earlier := [path for chunk in material.chunks for path in (chunk.path, chunk.raw_path)]:
@@ -98,7 +119,8 @@ async def _commit(engine: Engine, job: Job, store: Callable[[Connection], Awaita
 
 async def _end_document(
     connection: Connection, job: Job, material: Material, written: Written
-) -> None:
+) -> tuple[NewResource, ...]:
+    """Store a document and what follows from it; return plan files of another model."""
     contribution = written.contribution
     assert contribution is not None, "the last turn saves the document"
     owner, files = material.owner, written.files
@@ -123,7 +145,29 @@ async def _end_document(
     # Progress counts only planned documents: merges are not part of the plan.
     is_planned = not isinstance(material.payload, MergePayload)
     units = 1 if is_planned and material.payload.edition == 1 else 0
+    await _tell_shortcomings(connection, job, contribution)
     await jobs.complete(connection, job, results=results, finished_units=units)
+    return await fill_pending(connection, job, material, written)
+
+
+async def _tell_shortcomings(
+    connection: Connection, job: Job, contribution: contributions.NewContribution
+) -> None:
+    missing, is_copy = list_missing(contribution.flags), COPY in contribution.flags
+    if not missing and not is_copy and not contribution.is_incomplete:
+        return
+    event = DocumentLacking(
+        session_id=job.session_id,
+        stage_slug=job.stage_slug,
+        iteration_number=job.iteration_number,
+        job_id=job.id,
+        contribution_id=contribution.id,
+        model_name=contribution.model_name,
+        missing=missing,
+        is_incomplete=contribution.is_incomplete,
+        is_copy=is_copy,
+    )
+    await records.record_event(connection, event)
 
 
 async def _say_limit(connection: Connection, job: Job, material: Material, answer: Answer) -> None:
@@ -159,6 +203,7 @@ async def _go_on(connection: Connection, job: Job, material: Material, written: 
         job_id=job.id,
         model_id=material.payload.model_id,
         continuation_number=new.said.turn + 1,
+        reason=name_reason(new.said),
         chunk=SavedChunk(
             id=new.id,
             root_contribution_id=new.contribution_id,
@@ -318,6 +363,20 @@ async def save_wait(engine: Engine, job: Job, missing: tuple[str, ...]) -> None:
     async def work(connection: Connection) -> None:
         await jobs.hold_lease(connection, job)
         await jobs.wait(connection, job, wait)
+
+    await engine.db.transact(job.tenant_id, work)
+
+
+async def save_total(engine: Engine, job: Job, context: JobContext) -> None:
+    """Correct the number of planned documents of a stage after a seat was lost or joined."""
+    planned = {stage.stage_slug: stage.planned_units for stage in context.seated}
+    calls = context.count_calls(job.stage_slug)
+    if planned.get(job.stage_slug) in (None, calls.total()):
+        return
+
+    async def work(connection: Connection) -> None:
+        await jobs.hold_lease(connection, job)
+        await records.change_total(connection, job, calls)
 
     await engine.db.transact(job.tenant_id, work)
 

@@ -7,11 +7,17 @@ same bytes. `save` commits it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 from uuid import UUID
 
-from dialectic.core.documents.artifacts import extract_documents, list_sections, raise_headings
+from dialectic.core.documents.artifacts import (
+    Cut,
+    extract_documents,
+    find_top_level,
+    list_sections,
+    raise_headings,
+)
 from dialectic.core.documents.file_paths import (
     ChunkFile,
     ContributionFile,
@@ -32,8 +38,10 @@ from dialectic.core.documents.plan_files import (
     README_NAME,
 )
 from dialectic.core.documents.prompts import Manifest
+from dialectic.core.documents.shortcomings import MISSING
 from dialectic.core.documents.stitching import Chunk, sum_usage
 from dialectic.core.job import Job, derive_chunk_id, derive_contribution_id
+from dialectic.core.models.messages import FinishReason
 from dialectic.core.process.definition import ExpectedDocument
 from dialectic.core.slug import slugify_name
 from dialectic.db.tables.contributions import NewChunk, NewContribution
@@ -46,6 +54,8 @@ from dialectic.pipeline.interpret import Continue, Finish
 FieldValue: TypeAlias = str | int | bool | list[str] | None
 
 REPAIRED = "repaired"
+# How an answer ends that has a text.
+TEXT_REASONS = frozenset({FinishReason.STOP, FinishReason.LENGTH})
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +90,15 @@ def write(
         is_whole = isinstance(outcome, Finish) and not said
         turn = None if is_whole else len(said)
         raw = answer.build_record(build_path(RawResponse(material.folder, material.name, turn)))
-        said.append(build_said(material, answer, raw.path, manifest, is_whole=is_whole))
         files.append(raw)
-        if not is_whole:
-            chunk = build_chunk(job, material, said[-1])
-            files.append(chunk.file)
+        # A refused request for missing sections has a record, but it is not a part of the document.
+        if answer.reply.finish_reason in TEXT_REASONS:
+            asks = outcome.flags if isinstance(outcome, Continue) else ()
+            new = build_said(material, answer, raw.path, manifest, is_whole=is_whole)
+            said.append(replace(new, flags=(*new.flags, *asks)))
+            if not is_whole:
+                chunk = build_chunk(job, material, said[-1])
+                files.append(chunk.file)
     if isinstance(outcome, Continue):
         return Written(chunk, None, tuple(files))
     is_complete = not outcome.is_incomplete
@@ -93,12 +107,12 @@ def write(
         *outcome.flags,
         *(flag for turn in said for flag in turn.flags),
         *([REPAIRED] if cut.is_repaired else []),
-        *(f"missing:{key}" for key in cut.missing),
+        *(f"{MISSING}{key}" for key in cut.missing),
     ]
     flags = tuple(dict.fromkeys(noted))
     document = build_document(job, material, said, outcome, flags)
     contribution = build_contribution(job, material, document, said, outcome, flags)
-    resources = build_resources(job, material, contribution.id, cut.found)
+    resources = build_resources(job, material, contribution.id, cut)
     plan = build_plan(
         material.expected if material.is_lead else (),
         cut.found,
@@ -226,6 +240,8 @@ def build_document(
         "stage": material.folder.stage,
         "iteration": job.iteration_number,
         "model": material.payload.model_name,
+        **({"seat": material.payload.model_index} if material.payload.seat_name else {}),
+        **({"angle": material.words.seat} if material.words.seat else {}),
         **({"target_contribution_id": str(about)} if about else {}),
         **({"read_versions": newer} if (newer := list_newer(material)) else {}),
         **({"source_group": str(material.source_group)} if material.source_group else {}),
@@ -260,14 +276,14 @@ def list_shortened(said: list[Chunk]) -> list[str]:
 
 
 def build_resources(
-    job: Job, material: Material, contribution_id: UUID, found: Mapping[str, str]
+    job: Job, material: Material, contribution_id: UUID, cut: Cut
 ) -> Iterator[NewResource]:
     """Build the documents extracted from an answer."""
     for expected in material.expected:
-        if expected.key in found:
+        if expected.key in cut.found:
             yield build_stage_document(
                 expected,
-                found[expected.key],
+                cut,
                 folder=material.folder,
                 name=material.name,
                 session_id=job.session_id,
@@ -278,7 +294,7 @@ def build_resources(
 
 def build_stage_document(
     expected: ExpectedDocument,
-    body: str,
+    cut: Cut,
     *,
     folder: StageFolder,
     name: ContributionName,
@@ -296,7 +312,9 @@ def build_stage_document(
         "contribution_id": str(contribution_id),
     }
     # The title replaces the section's own heading, so raise the headings below it.
-    body = body if expected.heading is None else raise_headings(body, _count_marks(expected) - 1)
+    body = cut.found[expected.key]
+    if (level := cut.levels.get(expected.key)) is not None:
+        body = raise_headings(body, level - 1)
     return NewResource(
         resource_type="document",
         path=build_path(StageDocument(folder, name, expected.key)),
@@ -349,11 +367,6 @@ def build_plan(
 
 
 def _list_plan_sections(document: ExpectedDocument, body: str) -> list[tuple[str, str]]:
-    level = _count_marks(document) + 1
+    level = find_top_level(body) or 1
     sections = list_sections(body, level) or [(document.title, body)]
     return [(title, raise_headings(text, level - 1)) for title, text in sections]
-
-
-def _count_marks(expected: ExpectedDocument) -> int:
-    """Return the level of the heading that contains a document in its answer."""
-    return len((expected.heading or "##").split(" ")[0])

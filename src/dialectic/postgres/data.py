@@ -116,15 +116,15 @@ def get_account() -> Account:
 
 
 def launch(
-    place: Place, account: Account, command: Sequence[str | Path], data: Path, alive: int
+    place: Place, account: Account, command: Sequence[str | Path], data: Path, *kept: int
 ) -> subprocess.Popen[bytes]:
-    """Start a program on a data folder. It keeps the lock, writes the log and outlives us."""
+    """Start a program on a data folder. It keeps descriptors, writes the log and outlives us."""
     with open_folder(data) as folder, place.log.open("ab") as log:
         # The unprivileged user cannot traverse, say, /root; an open descriptor avoids that.
         path = f"/proc/self/fd/{folder}" if account else str(data)
         return subprocess.Popen(
             [*command, "-D", path],
-            pass_fds=(folder, alive) if account else (alive,),
+            pass_fds=(folder, *kept) if account else kept,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -11,6 +11,8 @@ import contextlib
 import fcntl
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -19,7 +21,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from dialectic.errors import EmbeddedServerError
-from dialectic.postgres.data import check_owner, get_account, launch, prepare_data
+from dialectic.postgres import watchdog
+from dialectic.postgres.data import ENVIRONMENT, check_owner, get_account, launch, prepare_data
 from dialectic.postgres.place import (
     POLL_S,
     Place,
@@ -71,6 +74,7 @@ class Start:
     settings: Sequence[str] = tuple(SETTINGS)
     timeout_s: float = 60.0
     turn_timeout_s: float = 300.0  # longer than a first start on a slow machine
+    watch_s: float = 10.0  # how often the watchdog looks for users
 
 
 AS_USUAL = Start()
@@ -173,7 +177,7 @@ def _ensure_running(place: Place, start: Start) -> Server:
             try:
                 if starts == STARTS_MAX:
                     raise build_failure(place, "could not start", log_start)
-                starts, log_start = starts + 1, _start(place, alive, start.settings)
+                starts, log_start = starts + 1, _start(place, alive, start)
             finally:
                 # Closed, not unlocked: the lock now belongs to the server that inherited it.
                 os.close(alive)
@@ -187,7 +191,7 @@ def _ensure_running(place: Place, start: Start) -> Server:
     raise build_failure(place, trouble, log_start)
 
 
-def _start(place: Place, alive: int, settings: Sequence[str]) -> int:
+def _start(place: Place, alive: int, start: Start) -> int:
     """Start the server on a valid data folder; return where in the log its lines begin."""
     account = get_account()
     programs = load_programs(shared=account is not None)
@@ -198,11 +202,36 @@ def _start(place: Place, alive: int, settings: Sequence[str]) -> int:
     for name in ("postmaster.pid", SOCKET_NAME, f"{SOCKET_NAME}.lock"):
         (place.data / name).unlink(missing_ok=True)
     log_start = place.measure_log()
-    options = [part for setting in settings for part in ("-c", setting)]
-    process = launch(place, account, [programs / "postgres", *options], place.data, alive)
-    # Reap the server when it exits, so that a long-lived parent keeps no zombie.
-    threading.Thread(target=process.wait, name="embedded-postgres", daemon=True).start()
+    options = [part for setting in start.settings for part in ("-c", setting)]
+    reading, writing = os.pipe()
+    try:
+        command: list[str | Path] = [programs / "postgres", *options]
+        server = launch(place, account, command, place.data, alive, writing)
+        guard = _launch_watchdog(place, server.pid, reading, start.watch_s)
+    finally:
+        os.close(reading)
+        os.close(writing)
+    # Reap both when they exit, so that a long-lived parent keeps no zombie.
+    for process in (server, guard):
+        threading.Thread(target=process.wait, name="embedded-postgres", daemon=True).start()
     return log_start
+
+
+def _launch_watchdog(
+    place: Place, server: int, pipe: int, interval_s: float
+) -> subprocess.Popen[bytes]:
+    """Start the program that stops the server if all its users are killed."""
+    program = [sys.executable, "-I", "-S", watchdog.__file__]
+    return subprocess.Popen(
+        [*program, str(place.folder), str(server), str(pipe), str(interval_s)],
+        pass_fds=(pipe,),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        env=ENVIRONMENT,
+        start_new_session=True,
+    )
 
 
 def _leave(place: Place, member: int) -> None:

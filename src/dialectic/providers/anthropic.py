@@ -29,6 +29,8 @@ from dialectic.providers.finish_reasons import Vendor
 from dialectic.providers.response import ResponseBuilder
 
 API_VERSION = "2023-06-01"
+# Other vendors allow up to 2.
+TEMPERATURE_MAX = 1.0
 _TOOL_BLOCKS = ("tool_use", "server_tool_use", "mcp_tool_use")
 _CACHE_COUNTS = ("cache_creation_input_tokens", "cache_read_input_tokens")
 
@@ -139,8 +141,11 @@ class AnthropicProvider(HttpProvider):
     def build_call(self, card: ModelCard, request: Request) -> tuple[str, JsonObject]:
         """Build the request; the operator's `extra_body` cannot override what was paid for."""
         extra = {name: value for name, value in card.extra_body.items() if name != "system"}
+        asked: dict[str, object] = {"stream": True}
+        if request.temperature is not None:
+            asked["temperature"] = min(request.temperature, TEMPERATURE_MAX)
         cap = {"max_tokens": request.max_output_tokens}
-        return "/messages", {"stream": True, **extra, **build_prompt(card, request), **cap}
+        return "/messages", {**asked, **extra, **build_prompt(card, request), **cap}
 
     async def count_tokens(self, card: ModelCard, request: Request) -> int | None:
         return await self._count(

@@ -223,6 +223,19 @@ class Catalog:
         if isinstance(self.providers, Providers):
             await self.providers.close()
 
+    def list_near(self, name: str) -> list[str]:
+        """List the model that a wrong name probably means, if there is one."""
+        known = sorted({entry.card.name for entry in self.entries} | set(self.cards))
+        endpoint, slash, model = name.partition("/")
+        if not slash:  # the endpoint is missing
+            endpoint, model = "", name
+        owned = [one for one in known if one.startswith(f"{endpoint}/")] if endpoint else []
+        models = {one.partition("/")[2]: one for one in owned or known}
+        if owned or not slash:
+            near = difflib.get_close_matches(model, models, n=1, cutoff=0.6)
+            return [models[one] for one in near]
+        return difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+
     def _miss_embedding(self, name: str) -> ConfigurationError:
         endpoint, _, model = name.partition("/")
         near = difflib.get_close_matches(name, self.embeddings, n=1, cutoff=0.6)
@@ -239,8 +252,7 @@ class Catalog:
         )
 
     def _miss_model(self, name: str) -> UnknownModel:
-        known = sorted({entry.card.name for entry in self.entries} | set(self.cards))
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+        near = self.list_near(name)
         hint = f" Did you mean `{near[0]}`?" if near else ""
         endpoint, _, model = name.partition("/")
         if endpoint in self.endpoints and model:

@@ -35,6 +35,7 @@ from dialectic.errors import (
     ProviderMalformed,
     ProviderRejected,
     ProviderTransient,
+    ProviderUnreachable,
     StreamTruncated,
 )
 from dialectic.providers.base import ListedModel, OnText
@@ -340,7 +341,8 @@ class HttpProvider(abc.ABC):
     def _build_break(self, broken: TransportFailure, remains: PartialResponse) -> ProviderError:
         if broken.has_begun:
             return self._build_truncated(broken.why, remains)
-        return ProviderTransient(
+        kind = ProviderUnreachable if broken.is_refused else ProviderTransient
+        return kind(
             f"{self.endpoint.name} did not respond: {broken.why}.",
             retries_max=TLS_RETRIES_MAX if broken.is_tls else None,
             remains=PartialResponse(was_sent=broken.was_sent, request_id=remains.request_id),

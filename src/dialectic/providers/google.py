@@ -122,7 +122,9 @@ def build_body(card: ModelCard, request: Request) -> JsonObject:
     """Build the request body; the operator's `extra_body` cannot override what was paid for."""
     extra = {name: value for name, value in card.extra_body.items() if name not in _PROMPT_NAMES}
     config = extra.pop("generationConfig", {})
+    asked = {} if request.temperature is None else {"temperature": request.temperature}
     config = {
+        **asked,
         **(config if isinstance(config, dict) else {}),
         "maxOutputTokens": request.max_output_tokens,
     }

@@ -42,13 +42,23 @@ PatienceS = Callable[[], float]
 class TransportFailure(Exception):
     """The connection failed; the provider itself reported no error."""
 
-    def __init__(self, why: str, *, was_sent: bool, has_begun: bool, is_tls: bool = False) -> None:
+    def __init__(
+        self,
+        why: str,
+        *,
+        was_sent: bool,
+        has_begun: bool,
+        is_tls: bool = False,
+        is_refused: bool = False,
+    ) -> None:
         super().__init__(why)
         self.why = why
         # Whether the whole request was sent; whether a byte of the response body arrived.
         self.was_sent = was_sent
         self.has_begun = has_begun
         self.is_tls = is_tls
+        # No connection could be opened.
+        self.is_refused = is_refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,11 +327,20 @@ class _Exchange:
             if timer.expired():
                 raise self._break_off(self._describe_delay(limit_s)) from None
             is_tls = _find_cause(error, ssl.SSLError) is not None
-            raise self._break_off(self._describe(error), is_tls=is_tls) from error
+            is_refused = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
+            raise self._break_off(
+                self._describe(error), is_tls=is_tls, is_refused=is_refused and not is_tls
+            ) from error
 
-    def _break_off(self, why: str, *, is_tls: bool = False) -> TransportFailure:
+    def _break_off(
+        self, why: str, *, is_tls: bool = False, is_refused: bool = False
+    ) -> TransportFailure:
         return TransportFailure(
-            why, was_sent=self._was_sent, has_begun=self._has_begun, is_tls=is_tls
+            why,
+            was_sent=self._was_sent,
+            has_begun=self._has_begun,
+            is_tls=is_tls,
+            is_refused=is_refused,
         )
 
     def _describe_delay(self, limit_s: float) -> str:

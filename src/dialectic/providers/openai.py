@@ -154,6 +154,8 @@ def build_body(endpoint: Endpoint, card: ModelCard, request: Request) -> JsonObj
         for name, value in asked.items()
         if value != {} and name not in (NEW_CAP, OLD_CAP)
     }
+    if request.temperature is not None:
+        kept.setdefault("temperature", request.temperature)
     return {**kept, "model": card.sent_name, "messages": messages, cap_name: cap}
 
 

@@ -94,9 +94,10 @@ async def _publish_ours(
     try:
         await _write_all(engine, tenant_id, some, timeout_s=write_timeout_s)
     except StorageUnavailable as error:
-        # The message names the file and so the project: user text stays out of logs.
-        logger.warning("could not write files to storage yet: %s", error.code)
+        _note_outage(engine, error)
         return False
+    if engine.storage_outage.ends():
+        logger.info("files can be written to storage again")
     engine.failpoints.reach("after_files")
     paths, hashes = [file.path for file in some], [file.sha256 for file in some]
 
@@ -105,6 +106,16 @@ async def _publish_ours(
     if not left:
         return True
     return await publish_waiting(engine, tenant_id, left, write_timeout_s=write_timeout_s)
+
+
+def _note_outage(engine: Engine, error: StorageUnavailable) -> None:
+    """Log why storage cannot be written, once for each cause.
+
+    The message names the file and so the project: user text stays out of logs.
+    """
+    if engine.storage_outage.begins(error):
+        cause = f"{error.code}, {error.reason}" if error.reason else error.code
+        logger.warning("files wait in the database until storage can be written: %s", cause)
 
 
 async def _write_all(
@@ -133,7 +144,9 @@ async def _write(engine: Engine, key: str, data: bytes, *, timeout_s: float) -> 
             await engine.files.write(key, data)
     except TimeoutError as error:
         raise StorageUnavailable(
-            f"{engine.files.locate(key)} could not be written within {timeout_s:g} s."
+            f"{engine.files.locate(key)} could not be written within {timeout_s:g} s. "
+            "Check the disk or the network.",
+            reason="timeout",
         ) from error
 
 
@@ -177,10 +190,13 @@ async def require_published(
     """Ensure that every file of a session's project is in storage, or raise."""
     if left := await publish_project(engine, tenant_id, project_id):
         place = engine.files.locate(f"{tenant_id}/{left[0]}")
+        cause = engine.storage_outage.error
         raise StorageUnavailable(
-            f"{len(left)} file(s) could not be written to {place}. "
-            "Their content is safe in the database; free some space, then resume the session.",
+            f"{len(left)} file(s) could not be written to storage. "
+            f"{cause.args[0] if cause else f'{place} is still missing.'} "
+            "Their content is safe in the database; correct that, then resume the session.",
             reason="unpublished",
+            subject=place,
             remedy=Remedy(RemedyAction.RESUME, session_id=str(session_id)),
         )
 
@@ -227,6 +243,9 @@ async def describe_project(engine: Engine, tenant_id: UUID, project_id: UUID) ->
 async def _describe_if_possible(engine: Engine, tenant_id: UUID, slug: str) -> int:
     try:
         return await _describe(engine, tenant_id, slug)
+    except StorageUnavailable as error:
+        _note_outage(engine, error)
+        return 0
     except DialecticError as error:
         logger.warning("could not describe a project yet: %s", error.code)
         return 0

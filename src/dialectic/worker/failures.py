@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, assert_never
+from typing import Any, TypeVar, assert_never
 
 import asyncpg
 
@@ -27,10 +27,12 @@ from dialectic.db.tables import jobs, records
 from dialectic.db.tables.jobs import AttemptError
 from dialectic.engine import Engine
 from dialectic.errors import (
+    DatabaseFull,
     DialecticError,
     Fate,
     LeaseLost,
     ProviderError,
+    ProviderFiltered,
     Remedy,
     RemedyAction,
 )
@@ -42,24 +44,36 @@ logger = logging.getLogger(__name__)
 RAW_MAX_CHARS = 16_000
 TEXT_MAX_CHARS = 8_000
 
+E = TypeVar("E", JobRetrying, JobPaused)
 WriteEnd = Callable[[Connection, Job], Awaitable[None]]
 
 
-async def record_failure(engine: Engine, job: Job, error: DialecticError) -> None:
-    """Record a known error: the job's next state, and what happens to its reservations."""
+async def record_failure(engine: Engine, job: Job, error: DialecticError) -> bool:
+    """Record a known error: the job's next state, and what happens to its reservations.
+
+    Returns whether it could be recorded.
+    """
     if error.fate is Fate.DROP:
         logger.info("job %s: %s", job.id, error.message)
-        return
-    fate = decide_fate(job, error, jitter=random.Random())  # noqa: S311  jitter needs no secret
+        return True
+    fate = decide_fate(
+        job,
+        error,
+        jitter=random.Random(),  # noqa: S311  jitter needs no secret
+        unreachable_max_s=engine.settings.retry_unreachable_s,
+    )
     message = clean_text(error.message)[0]
-    entry = AttemptError(error.code, message, build_raw(error), build_remedy(job, error))
+    remedy = build_remedy(job, error, has_failed=isinstance(fate, Fail))
+    entry = AttemptError(error.code, message, build_raw(error), remedy)
 
     async def write(connection: Connection, job: Job) -> None:
         match fate:
             case Retry(delay_s, counts):
                 await jobs.retry(connection, job, entry, delay_s=delay_s, counts=counts)
                 # The job retries by itself, so the event has no remedy.
-                await _announce(connection, job, JobRetrying, replace(entry, remedy=None))
+                event = _build_event(job, JobRetrying, replace(entry, remedy=None))
+                told = event.model_copy(update={"retry_in_s": round(delay_s, 1)})
+                await records.record_event(connection, told)
             case Postpone(delay_s, is_in_trouble):
                 await jobs.postpone(
                     connection, job, code=error.code, delay_s=delay_s, is_in_trouble=is_in_trouble
@@ -73,7 +87,9 @@ async def record_failure(engine: Engine, job: Job, error: DialecticError) -> Non
                 assert_never(unreachable)
         await release_unsent(connection, engine, job, error)
 
-    await record_end(engine.db, job, write)
+    # A full database was waited for already.
+    patience_s = 0.0 if isinstance(error, DatabaseFull) else None
+    return await record_end(engine.db, job, write, patience_s=patience_s)
 
 
 async def _pause(
@@ -89,7 +105,7 @@ async def _pause(
         await jobs.postpone(connection, job, code=error.code, delay_s=0.0, is_in_trouble=False)
         return
     await jobs.pause(connection, job, entry)
-    await _announce(connection, job, JobPaused, entry)
+    await records.record_event(connection, _build_event(job, JobPaused, entry))
 
 
 async def fail_on_bug(db: Database, job: Job, error: Exception) -> None:
@@ -104,19 +120,30 @@ async def fail_on_bug(db: Database, job: Job, error: Exception) -> None:
     await record_end(db, job, write)
 
 
-async def record_end(db: Database, job: Job, write: WriteEnd) -> None:
+async def record_end(
+    db: Database, job: Job, write: WriteEnd, *, patience_s: float | None = None
+) -> bool:
     """Record the end of an attempt. If that fails, the lease expires, which ends it too."""
     try:
-        await db.transact(job.tenant_id, lambda c: write(c, job))
+        await db.transact(job.tenant_id, lambda c: write(c, job), patience_s=patience_s)
     except LeaseLost:
         logger.info("another worker has taken over job %s", job.id)
     except (DialecticError, asyncpg.PostgresError) as error:
         logger.warning("could not record the end of job %s: %s", job.id, error)
+        return False
+    return True
 
 
-def build_remedy(job: Job, error: DialecticError) -> Json | None:
-    """Build the remedy that is stored with a job's error; a paused job can be resumed."""
+def build_remedy(job: Job, error: DialecticError, *, has_failed: bool = False) -> Json | None:
+    """Build the remedy that is stored with a job's error; a paused job can be resumed.
+
+    A model that fails for good can be replaced. One that refuses the task may be dispensable.
+    """
     remedy = error.remedy
+    if remedy is None and has_failed and isinstance(error, ProviderError):
+        is_refusal = isinstance(error, ProviderFiltered)
+        action = RemedyAction.DROP_SEAT if is_refusal else RemedyAction.REPLACE_SEAT
+        remedy = Remedy(action, seat=job.payload_json.get("model_index"))
     if remedy is None and error.fate is Fate.PAUSE:
         remedy = Remedy(RemedyAction.RESUME)
     if remedy is not None and remedy.action is RemedyAction.TRY_AGAIN:
@@ -155,14 +182,11 @@ def _make_storable(value: Any) -> Any:
             return value
 
 
-async def _announce(
-    connection: Connection, job: Job, kind: type[JobRetrying | JobPaused], error: AttemptError
-) -> None:
-    event = kind(
+def _build_event(job: Job, kind: type[E], error: AttemptError) -> E:
+    return kind(
         session_id=job.session_id,
         stage_slug=job.stage_slug,
         iteration_number=job.iteration_number,
         job_id=job.id,
         error=EventError.model_validate(error, from_attributes=True),
     )
-    await records.record_event(connection, event)

@@ -24,7 +24,7 @@ from dialectic.db.pool import (
     given_up_in_time,
 )
 from dialectic.db.tables import notifications
-from dialectic.engine import Engine
+from dialectic.engine import Engine, Outage
 from dialectic.errors import DialecticError
 from dialectic.publishing.publish import delete_left_behind, publish_left_behind
 
@@ -46,7 +46,7 @@ async def repeat(address: Address, look: Look, *, interval_s: float, patience_s:
     open a new one. Retry soon after a failure, because a lease may depend on it, with a growing
     back-off for repeated failures.
     """
-    delays = iterate_reconnects()
+    delays, outage = iterate_reconnects(), Outage()
     while True:
         with contextlib.suppress(*CONNECTION_LOST, asyncpg.PostgresError):
             connection = await connect(address, WORKER_ROLE)
@@ -55,9 +55,11 @@ async def repeat(address: Address, look: Look, *, interval_s: float, patience_s:
                     with given_up_in_time(connection, patience_s):
                         await look(connection)
                     delays = iterate_reconnects()
+                    outage.ends()
                     await asyncio.sleep(interval_s)
             except (*CONNECTION_LOST, asyncpg.PostgresError, DialecticError) as error:
-                logger.warning("a periodic task failed and will be retried: %s", error)
+                if outage.begins(error):
+                    logger.warning("a periodic task failed and will be retried: %s", error)
             finally:
                 connection.terminate()
         await asyncio.sleep(min(next(delays), interval_s))
@@ -68,12 +70,18 @@ async def publish(engine: Engine, *, interval_s: float) -> None:
 
     A separate loop: if storage hangs, only this loop waits.
     """
+    outages: dict[Callable[[Engine], Awaitable[int]], Outage] = {
+        publish_left_behind: Outage(),
+        delete_left_behind: Outage(),
+    }
     while True:
-        for finish in (publish_left_behind, delete_left_behind):
+        for finish, outage in outages.items():
             try:
                 await finish(engine)
+                outage.ends()
             except (DialecticError, asyncpg.PostgresError) as error:
-                logger.warning("could not copy pending files to storage: %s", error)
+                if outage.begins(error):
+                    logger.warning("could not copy pending files to storage: %s", error)
         await asyncio.sleep(interval_s)
 
 

@@ -26,12 +26,19 @@ from pgqueuer.domain.models import Job as Message
 
 from dialectic.core.job import Job, JobKey
 from dialectic.db.migrate import find_upgrade
-from dialectic.db.pool import CONNECTION_LOST, WORKER_ROLE, WRONG_STATEMENT, Connection, has_code
+from dialectic.db.pool import (
+    CONNECTION_LOST,
+    WORKER_ROLE,
+    WRONG_STATEMENT,
+    Connection,
+    has_code,
+    open_session,
+)
 from dialectic.db.queue import SETTINGS, LaneManager, open_queries
 from dialectic.db.tables import jobs
 from dialectic.db.tables.accounts import sweep as sweep_accounts
-from dialectic.engine import Engine
-from dialectic.errors import DialecticError, EndpointBusy, SchemaChanged, TextBusy
+from dialectic.engine import Engine, Outage
+from dialectic.errors import DatabaseFull, DialecticError, EndpointBusy, SchemaChanged, TextBusy
 from dialectic.ledger import holds
 from dialectic.limits.admission import PATIENCE_S
 from dialectic.pipeline.run import run_job
@@ -69,12 +76,16 @@ class Worker:
     run_job: RunJob = run_job
     name: str = field(default_factory=name_worker)
     drain_s: float = DRAIN_S
+    # End if the database has no room even for the state of a job; otherwise wait for room.
+    ends_if_full: bool = False
     _held: dict[JobKey, tuple[Job, asyncio.Task[None]]] = field(default_factory=dict)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
     _listening: asyncio.Event = field(default_factory=asyncio.Event)
     _manager: LaneManager | None = None
     _outdated: SchemaChanged | None = None
+    _full: DatabaseFull | None = None
+    _outage: Outage = field(default_factory=Outage)
     _lanes: Lanes = field(init=False)
     _claims: Claims = field(init=False)
     _terms: jobs.LeaseTerms = field(init=False)
@@ -97,8 +108,8 @@ class Worker:
     async def run(self) -> None:
         """Work until `stop`; then finish the running jobs, or give them back after `drain_s`.
 
-        Raises `SchemaChanged` if another version has upgraded the database, and the error of a
-        loop that died.
+        Raises `SchemaChanged` if another version has upgraded the database, `DatabaseFull` if it
+        ends for that, and the error of a loop that died.
         """
         address, terms = self.engine.address, self._terms
         helpers = [
@@ -134,8 +145,8 @@ class Worker:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(RELEASE_S):
                     await self._claims.settle()
-        if self._outdated is not None:
-            raise self._outdated
+        if (reason := self._outdated or self._full) is not None:
+            raise reason
 
     async def _serve(self) -> None:
         await self._listen()
@@ -171,21 +182,20 @@ class Worker:
 
     async def _listen(self) -> None:
         """Listen, and reconnect whenever the connection is lost or the listener returns."""
-        delays = iterate_reconnects()
+        delays, outage = iterate_reconnects(), Outage()
         while not self._stopping.is_set():
             try:
                 await self._listen_once()
-                delays = iterate_reconnects()
+                delays, outage = iterate_reconnects(), Outage()
             except (*CONNECTION_LOST, OSError, asyncpg.PostgresError, PgqException) as error:
-                logger.warning("cannot reach the queue: %s", error)
+                if outage.begins(error):
+                    logger.warning("cannot reach the queue: %s", error)
             if not self._stopping.is_set():
                 await self._nap(next(delays))
 
     async def _listen_once(self) -> None:
         # Messages are hints, so asynchronous commit is safe: a redelivered message is harmless.
-        connection = await asyncpg.connect(
-            **self.engine.address.connect_arguments(WORKER_ROLE, waits_for_disk=False)
-        )
+        connection = await open_session(self.engine.address, WORKER_ROLE, waits_for_disk=False)
         lost = asyncio.Event()
 
         async def on_message(message: Message) -> None:
@@ -267,9 +277,12 @@ class Worker:
         try:
             job = await self._claims.ask((tenant_id, job_id))
         except (DialecticError, asyncpg.PostgresError) as error:
-            logger.warning("could not claim job %s: %s", job_id, error)
+            if self._outage.begins(error):
+                logger.warning("could not claim job %s: %s", job_id, error)
+            self._meet_full(error)
             await self._is_outdated(error)
             return  # the sweeper sends another message
+        self._outage.ends()
         if job is None:
             return
         task = asyncio.current_task()
@@ -324,7 +337,8 @@ class Worker:
             with self.engine.telemetry.span("job", _describe_attempt(job), kind="CONSUMER"):
                 await self.run_job(self.engine, job)
         except DialecticError as error:
-            await record_failure(self.engine, job, error)
+            if not await record_failure(self.engine, job, error):
+                self._meet_full(error)
             return error if isinstance(error, EndpointBusy) else None
         except Exception as error:
             if await self._is_outdated(error):
@@ -350,6 +364,12 @@ class Worker:
             )
             logger.error("%s", self._outdated.message)
             self.stop()
+
+    def _meet_full(self, error: Exception) -> None:
+        """Stop a worker that ends if the database is full; its jobs are claimed again later."""
+        if isinstance(error, DatabaseFull) and self.ends_if_full and self._full is None:
+            self._full = error
+            self.stop(at_once=True)
 
     # -- leases and stuck jobs --------------------------------------------------------------------
 

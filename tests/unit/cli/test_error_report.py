@@ -41,7 +41,7 @@ def follow(words: list[str]) -> tuple[click.Command, list[str]]:
 def test_every_remedy_is_a_command_that_exists_with_options_that_it_has(
     action: RemedyAction, is_play: bool, is_remote: bool
 ) -> None:
-    remedy = Remedy(action, session_id=SESSION, scope="read", user="anna", is_play=is_play)
+    remedy = Remedy(action, session_id=SESSION, seat=2, scope="read", user="anna", is_play=is_play)
     line = render_command(remedy, is_remote=is_remote)
     assert line is not None
     program, *words = shlex.split(line)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.cli.display.follow import JsonDisplay, describe_event
+from dialectic.cli.display.follow import JsonDisplay, describe_event, describe_reason
 from dialectic.cli.display.results import build_tree
 from dialectic.cli.main import _complain
 from dialectic.cli.terminal import wrap
-from dialectic.contract.events import AnswerLimited, StageEnded
+from dialectic.contract.events import AnswerLimited, DocumentLacking, PlanTakenOver, StageEnded
+from tests.cases import each_case
 from tests.sample_events import SESSION, News, build_event, build_received
 
 words = st.lists(st.text("abc-/", min_size=1, max_size=30), min_size=1, max_size=20).map(" ".join)
@@ -85,6 +88,53 @@ def test_an_answer_that_money_limited_is_told_with_its_limits() -> None:
     assert describe_event(build_event(data)) == (
         "  thesis: the available money limited an answer of shop/pen to 1,234 of 8,000 tokens"
     )
+
+
+def lack(**facts: Any) -> str | None:
+    values = {"missing": [], "is_incomplete": False, "is_copy": False, **facts}
+    data = DocumentLacking(
+        session_id=SESSION,
+        stage_slug="thesis",
+        iteration_number=1,
+        job_id=UUID(int=1),
+        contribution_id=UUID(int=2),
+        model_name="m/one",
+        **values,
+    )
+    return describe_event(build_event(data))
+
+
+def test_what_a_document_lacks_is_a_warning() -> None:
+    assert lack(missing=["business_case", "risks"]) == (
+        "  thesis: warning: m/one lacks business case, risks"
+    )
+    assert lack(is_copy=True) == "  thesis: warning: m/one repeats an input"
+    assert lack(is_incomplete=True) is None, "its own line says so"
+
+
+def test_a_plan_of_another_model_is_a_warning() -> None:
+    data = PlanTakenOver(
+        session_id=SESSION,
+        stage_slug="paralysis",
+        iteration_number=1,
+        job_id=UUID(int=1),
+        contribution_id=UUID(int=2),
+        model_name="m/two",
+    )
+    line = describe_event(build_event(data))
+    assert line == "  paralysis: warning: the lead wrote no checklist; Pending/ has that of m/two"
+
+
+@each_case(
+    ("reason", "words"),
+    [
+        ("cut_off", "was cut off and continues"),
+        ("sections_requested", "is asked for missing sections"),
+        ("reason of a newer server", "is asked for more"),
+    ],
+)
+def test_another_turn_is_told_with_its_reason(reason: str, words: str) -> None:
+    assert describe_reason(reason) == words
 
 
 def test_an_edit_is_told_as_that_of_a_person() -> None:

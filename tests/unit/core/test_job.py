@@ -100,7 +100,7 @@ def test_an_execute_payload_is_told_from_a_plan_by_its_type_alone() -> None:
         ({**PLAN, "step_name": "critique"}, "plan.step_name"),
         (without(EXECUTE, "output_type"), "execute.output_type"),
         (without(EXECUTE, "source_group"), "execute.source_group"),
-        ({**EXECUTE, "slot": 1}, "execute.slot"),
+        ({**EXECUTE, "slot": 0}, "execute.slot"),
         ({**EXECUTE, "inputs": []}, "execute.inputs"),
         ({**EXECUTE, "inputs": [{"contribution_id": "x", "rule": 0}]}, "execute.inputs.0.contrib"),
         ({**EXECUTE, "inputs": [{"contribution_id": str(SOURCE_ID), "rule": -1}]}, "execute.inp"),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialectic.core import text as cleaning
-from dialectic.core.text import clean_part, clean_text
+from dialectic.core.text import clean_line, clean_part, clean_text
 from tests.cases import each_case
 from tests.properties import examples
 
@@ -132,3 +132,19 @@ def test_the_quick_look_passes_over_nothing_that_is_to_be_taken_out() -> None:
 @given(st.text(st.characters(codec="ascii", exclude_characters="\0\r")))
 def test_plain_ascii_is_never_touched(text: str) -> None:
     assert clean_text(text) == (text, [])
+
+
+@each_case(
+    ("given", "expected"),
+    [
+        ("  a \t b\n\nc ", "a b c"),
+        ("\x1b[31mred\x1b[0m", "[31mred[0m"),
+        ("\x07bell\x7f and \x9b1m", "bell and 1m"),
+        ("a\x85b\x0bc\x1cd", "a b c d"),
+        ("\u202eevil\u200b", "evil"),
+        ("\x00\x1b", ""),
+    ],
+)
+def test_a_line_holds_nothing_that_controls_a_terminal(given: str, expected: str) -> None:
+    assert clean_line(given) == expected
+    assert clean_line(expected) == expected

@@ -16,6 +16,7 @@ from dialectic.core.job import (
     derive_root_job_id,
 )
 from dialectic.core.process.definition import Process, Stage
+from dialectic.core.seats import name_seats
 from dialectic.errors import PlanError
 from dialectic.pipeline.outline import build_outline
 from dialectic.pipeline.plan import (
@@ -81,9 +82,10 @@ class PlayedSession:
             model_id=uuid5(SESSION, name),
             model_name=name,
             model_index=index,
-            ordinal=slot,
+            ordinal=1,
             output_type=stage.output_type,
             slot=slot,
+            seat_name=name_seats(self.models)[index - 1],
         )
         plan_id = derive_root_job_id(SESSION, iteration=1, stage_slug=stage.slug, model_index=index)
         return PlanJob(plan_id, stage, payload)

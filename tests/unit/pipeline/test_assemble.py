@@ -105,7 +105,6 @@ def test_a_prompt_that_does_not_fit_is_refused_with_the_figures_and_the_ways_out
     message = caught.value.message
     assert "5,006 tokens" in message
     assert all(name in message for name in ("offline/small", "600", "400"))
-    assert "--max-output-tokens" in message
     assert caught.value.fate is Fate.FAIL
 
 

@@ -58,6 +58,25 @@ def test_a_turn_reads_its_own_inputs_though_more_is_on_the_table(author: int, te
     assert material.name.relation == Relation("about", ("offline-skeptic",))
 
 
+def test_a_critique_must_not_repeat_its_thesis_and_nothing_the_request() -> None:
+    critique = gather(build_scene(*THESES), build_job("antithesis"), build_critique(1, THESES[1]))
+    assert [item.text for item in critique.originals] == ["Bread.", THESES[1].content]
+    thesis = gather(build_scene(), build_job("thesis"), build_plan())
+    assert [item.text for item in thesis.originals] == ["Bread."]
+
+
+def test_what_reads_several_documents_must_repeat_none_and_what_reads_one_may() -> None:
+    plan = build_plan(output_type="verdict")
+    several = gather(build_scene(*CRITIQUES), build_job("verdict"), plan)
+    assert len(several.originals) == 1 + len(CRITIQUES)
+    one = gather(build_scene(CRITIQUES[0]), build_job("verdict"), plan)
+    assert len(one.originals) == 1
+
+
+def test_a_process_without_a_repair_prompt_has_no_repair() -> None:
+    assert gather(build_scene(), build_job("thesis"), build_plan()).repair is None
+
+
 def test_a_stage_without_steps_reads_all_that_its_rules_ask_for_and_no_other_type() -> None:
     words = gather_stage_words(build_scene(*THESES, *CRITIQUES), VERDICT)
     assert {item.source_id for item in words.inputs} == {text.id for text in CRITIQUES}

@@ -28,6 +28,7 @@ from dialectic.errors import (
 from dialectic.pipeline.interpret import (
     BACKOFF_FIRST_S,
     BACKOFF_MAX_S,
+    RETRIED_BY_TIME,
     RETRY_AFTER_MAX_S,
     THROTTLED_MAX_S,
     WINDOW_FULL,
@@ -90,11 +91,13 @@ EXPECTED: dict[type[DialecticError], Fate] = {
     errors.CircuitOpen: Fate.RETRY,
     errors.TextBusy: Fate.RETRY,
     errors.SchemaChanged: Fate.DROP,
+    errors.PoolerUnsupported: Fate.DROP,
     errors.StorageUnavailable: Fate.PAUSE,
     FundsError: Fate.PAUSE,
     errors.SpendNeedsApproval: Fate.PAUSE,
     ProviderError: Fate.RETRY,
     ProviderTransient: Fate.RETRY,
+    errors.ProviderUnreachable: Fate.RETRY,
     ProviderThrottled: Fate.RETRY,
     ProviderMalformed: Fate.RETRY,
     errors.StreamTruncated: Fate.RETRY,
@@ -135,7 +138,7 @@ def test_an_error_that_leaves_nothing_to_write_never_reaches_the_decision(
         decide_fate(build_job(), kind(), jitter=random.Random(1))
 
 
-@each_case("kind", [kind for kind in RETRIED if kind is not ProviderThrottled])
+@each_case("kind", [kind for kind in RETRIED if not issubclass(kind, RETRIED_BY_TIME)])
 def test_an_error_that_may_pass_is_tried_again_until_the_tries_are_used_up(
     kind: type[DialecticError],
 ) -> None:

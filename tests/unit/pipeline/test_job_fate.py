@@ -22,6 +22,7 @@ from dialectic.errors import (
     ProviderRejected,
     ProviderThrottled,
     ProviderTransient,
+    ProviderUnreachable,
     StreamTruncated,
 )
 from dialectic.pipeline.interpret import THROTTLED_MAX_S, Fail, Pause, Postpone, Retry, decide_fate
@@ -140,3 +141,29 @@ def test_an_endpoint_in_trouble_is_waited_for_an_hour_at_most(late_s: float, end
     job = build_job(retry_count=3, max_retries=3, throttled_s=THROTTLED_MAX_S + late_s)
     fate = decide_fate(job, CircuitOpen(wait_s=15.0), jitter=random.Random(1))
     assert fate == USED_UP if ends else isinstance(fate, Postpone) and fate.is_in_trouble
+
+
+def test_a_refused_connection_is_tried_again_by_time_with_growing_waits() -> None:
+    job, waits, passed_s = build_job(max_retries=3), [], 0.0
+    while True:
+        error = ProviderUnreachable("Nobody listens.")
+        fate = decide_fate(job, error, jitter=random.Random(1), unreachable_max_s=120.0)
+        if not isinstance(fate, Retry):
+            break
+        assert not fate.counts
+        waits.append(fate.delay_s)
+        passed_s += fate.delay_s
+        job = replace(meet(job, error, fate), throttled_s=passed_s)
+    assert fate == USED_UP
+    assert waits == sorted(waits)
+    assert len(waits) > 3
+    assert passed_s >= 120.0
+
+
+def test_an_open_circuit_does_not_prolong_the_wait_for_an_unreachable_endpoint() -> None:
+    job = replace(build_job(), error_codes=(ProviderUnreachable.code,), throttled_s=121.0)
+    assert decide_fate(job, CircuitOpen(wait_s=5.0), jitter=random.Random(1)) == USED_UP
+    other = replace(job, error_codes=(ProviderTransient.code,))
+    assert isinstance(
+        decide_fate(other, CircuitOpen(wait_s=5.0), jitter=random.Random(1)), Postpone
+    )

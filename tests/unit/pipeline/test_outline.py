@@ -17,6 +17,7 @@ from dialectic.pipeline.outline import (
     DocumentKey,
     Outline,
     build_outline,
+    leave_out_lost,
     list_calls,
 )
 from dialectic.processes.loader import load_process
@@ -44,7 +45,7 @@ def test_the_standard_process_makes_as_many_calls_as_promised(
     outline = build_outline(STANDARD, models=models)
     assert [step.calls for step in outline.steps] == calls
     assert outline.calls == sum(calls)
-    assert [outline.count_units(stage.slug) for stage in STANDARD.order] == [
+    assert [outline.count_calls(stage.slug).total() for stage in STANDARD.order] == [
         calls[0],
         calls[1],
         sum(calls[2:5]),
@@ -73,7 +74,7 @@ def test_steps_are_named_and_a_stage_without_steps_goes_by_its_own_name() -> Non
 def test_an_outline_can_end_with_a_stage() -> None:
     outline = build_outline(STANDARD, models=3, until="antithesis")
     assert [step.calls for step in outline.steps] == [3, 9]
-    assert outline.count_units("paralysis") == 0
+    assert outline.count_calls("paralysis").total() == 0
 
 
 def test_groups_are_as_large_as_the_scope_makes_them() -> None:
@@ -200,3 +201,37 @@ def test_a_stage_without_steps_reads_what_it_is_given() -> None:
     ]
     syntheses = {DocumentKey("synthesis", "synthesis", n, 1) for n in (1, 2)}
     assert set(first.reads) == set(second.reads) == syntheses
+
+
+def test_a_stage_is_planned_for_the_seats_that_take_part_in_it() -> None:
+    seats = (("antithesis", (2, 3, 4)), ("synthesis", (3,)))
+    outline = build_outline(STANDARD, models=4, seats=(("thesis", (1, 2)), *seats))
+    counts = {stage.slug: outline.count_calls(stage.slug).total() for stage in STANDARD.order}
+    # Two theses; six critiques; six pairs, two reductions and one synthesis by one seat.
+    assert counts["thesis"] == 2
+    assert counts["antithesis"] == 6
+    assert counts["synthesis"] == 6 + 2 + 1
+    assert outline.load_step("antithesis", "antithesis").get_ranks(1) == ()
+
+
+def test_all_seats_in_every_stage_are_the_plain_outline() -> None:
+    seats = tuple((stage.slug, (1, 2, 3)) for stage in STANDARD.order)
+    assert build_outline(STANDARD, models=3, seats=seats) == build_outline(STANDARD, models=3)
+
+
+def test_without_a_lost_seat_the_calls_of_a_smaller_session_are_left() -> None:
+    lost = tuple((stage.slug, (3,)) for stage in STANDARD.order)
+    kept = leave_out_lost(STANDARD, list_calls(STANDARD, models=3), lost)
+    assert len(kept) == len(list_calls(STANDARD, models=2))
+    assert {call.makes.model_index for call in kept} == {1, 2}
+    assert all(read.model_index != 3 for call in kept for read in call.reads)
+
+
+def test_what_a_lost_seat_wrote_before_it_was_lost_is_read() -> None:
+    lost = (("antithesis", (3,)),)
+    calls = list_calls(STANDARD, models=3, until="synthesis")
+    written = [c.makes for c in calls if c.makes.output_type == "antithesis"][-1:]
+    kept = leave_out_lost(STANDARD, calls, lost, written)
+    pairs = [c for c in kept if c.makes.output_type == "pairwise_synthesis_chunk"]
+    # Two seats wrote six critiques, and the lost one wrote one of its three.
+    assert len(pairs) == 3 * 7

@@ -17,7 +17,6 @@ from dialectic.core.documents.file_paths import (
     build_path,
 )
 from dialectic.core.process.definition import Process
-from dialectic.core.slug import slugify_name
 from dialectic.errors import Fate, PlanError
 from dialectic.pipeline.outline import build_outline
 from dialectic.processes.loader import load_process
@@ -208,7 +207,7 @@ def list_paths(played: PlayedSession) -> list[str]:
             Intermediate(
                 StageFolder("garden", "0a1b2c3d", 1, 1, plan.stage.slug),
                 ContributionName(
-                    slugify_name(child.payload.model_name, fallback="model"),
+                    child.payload.seat_name,
                     child.payload.ordinal,
                     child.payload.output_type,
                     child.payload.naming,
@@ -225,7 +224,7 @@ def check_names(played: PlayedSession) -> None:
     assert len(set(paths)) == len(paths)
     for step in played.outline.steps:
         names = Counter(
-            (payload.model_name, payload.ordinal)
+            (payload.seat_name, payload.ordinal)
             for plan in played.plans
             for payload in [child.payload for child in plan.children.values()]
             if (plan.stage.slug, payload.output_type) == (step.stage_slug, step.output_type)
@@ -233,14 +232,13 @@ def check_names(played: PlayedSession) -> None:
         ordinals: dict[str, list[int]] = {}
         for name, ordinal in names.elements():
             ordinals.setdefault(name, []).append(ordinal)
-        for name, found in ordinals.items():
-            count = step.per_model * played.models.count(name)
-            assert sorted(found) == list(range(1, count + 1))
+        for found in ordinals.values():
+            assert sorted(found) == list(range(1, step.per_model + 1))
 
 
 @examples(60)
 @given(processes(), model_lists)
-def test_in_any_process_a_models_documents_of_a_kind_are_counted_from_one_without_gaps(
+def test_in_any_process_a_seats_documents_of_a_kind_are_counted_from_one_without_gaps(
     process: Process, models: list[str]
 ) -> None:
     """Also where the same model was chosen several times, so no two share a file name."""

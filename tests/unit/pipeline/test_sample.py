@@ -114,6 +114,7 @@ def test_files_of_one_model_never_share_a_number(process: Process, models: int) 
         (
             played.documents[derive_contribution_id(child.id)].stage_slug,
             payload.output_type,
+            payload.seat_name,
             payload.ordinal,
         )
         for child, payload in ((child, child.payload) for child in played.children.values())

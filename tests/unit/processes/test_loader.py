@@ -45,6 +45,8 @@ GIVEN = {
     "inputs": [build_block("Thesis A", "First."), build_block("Thesis B", "Second.")],
     "listing": ["- Thesis A", "- Thesis B"],
     "guidance": "Think of those who run it.",
+    "seat": "Sceptic",
+    "stance": "Doubt what is not shown.",
 }
 # The prompts that are sent: those of steps, and of stages without any.
 SENT = [part.prompt_template_name for stage in STANDARD.order for part in (stage.steps or (stage,))]
@@ -54,7 +56,7 @@ def render(name: str, **given: object) -> str:
     return render_template(name, STANDARD.prompts[name], {**GIVEN, **given})
 
 
-@each_case("name", sorted(STANDARD.prompts))
+@each_case("name", sorted(STANDARD.prompts.keys() - {"repair"}))
 def test_every_prompt_of_the_shipped_process_renders_with_what_every_prompt_is_given(
     name: str,
 ) -> None:
@@ -63,6 +65,20 @@ def test_every_prompt_of_the_shipped_process_renders_with_what_every_prompt_is_g
     assert "{{" not in text.replace("{{ not code }}", "")
     assert "{%" not in text
     assert "\n\n\n\n" not in text
+
+
+def test_the_repair_prompt_names_the_sections_or_the_copied_text() -> None:
+    sections = ["## Risks", "## Gaps"]
+    asked = render_template(
+        "repair", STANDARD.prompts["repair"], {"sections": sections, "copied": ""}
+    )
+    assert "- `## Risks`\n- `## Gaps`\n" in asked
+    again = render_template(
+        "repair", STANDARD.prompts["repair"], {"sections": [], "copied": "Thesis A"}
+    )
+    assert '"Thesis A"' in again
+    assert "lacks" not in again
+    assert "\n\n\n" not in asked + again
 
 
 @each_case("name", SENT)
@@ -79,7 +95,7 @@ def test_a_prompt_that_is_sent_holds_the_request_the_feedback_and_its_inputs_in_
 
 @each_case("name", SENT)
 def test_what_a_prompt_is_not_given_leaves_no_empty_point(name: str) -> None:
-    text = render(name, guidance="", context=[], feedback=[])
+    text = render(name, guidance="", context=[], feedback=[], seat="", stance="")
     assert not [line for line in text.splitlines() if line.strip() == "-"]
 
 

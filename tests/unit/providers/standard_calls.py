@@ -72,6 +72,8 @@ def render(
         "inputs": [build_block(label, text) for label, text in documents.items()],
         "listing": list(documents),
         "guidance": PROCESS.get_guidance(domain, template),
+        "seat": "",
+        "stance": "",
     }
     return render_template(template, PROCESS.prompts[template], values)
 

@@ -24,6 +24,7 @@ from dialectic.providers.catalog import (
 )
 from dialectic.providers.offline.provider import CARDS, OfflineProvider
 from dialectic.settings import Settings
+from tests.cases import each_case
 from tests.problems import check_error, refusing
 
 LOCAL = """
@@ -204,3 +205,20 @@ def test_a_default_that_the_file_has_changed_stays_a_default(tmp_path: Path) -> 
     config = LOCAL.replace("local", "openai").replace("org/tiny:7b", "gpt-6-luna")
     settings = load(tmp_path, config, OPENAI_API_KEY="k")
     assert choose_default_models(build_catalog(settings), settings) == [LUNA] * 3
+
+
+@each_case(
+    ("name", "near"),
+    [
+        ("gpt-6-luna", ["openai/gpt-6-luna"]),
+        ("skeptic", ["offline/skeptic"]),
+        ("offline/sceptic", ["offline/skeptic"]),
+        ("offline/foo", []),
+        ("oflline/skeptic", ["offline/skeptic"]),
+        ("", []),
+    ],
+)
+def test_a_wrong_name_leads_to_the_model_that_is_probably_meant(
+    name: str, near: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    assert build(tmp_path_factory.mktemp("near")).list_near(name) == near

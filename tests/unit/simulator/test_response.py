@@ -139,10 +139,21 @@ def test_a_path_means_an_endpoint_a_wire_and_a_route(
         assert found == expected
 
 
-def test_one_path_of_two_vendors_is_told_apart_by_a_header() -> None:
-    target = find_target("GET", "/v1/models", {"anthropic-version": "2023-06-01"})
+@each_case(
+    ("headers", "wire"),
+    [
+        ({"authorization": "Bearer key"}, WireName.OPENAI),
+        ({"anthropic-version": "2023-06-01", "x-api-key": "key"}, WireName.ANTHROPIC),
+        ({"x-goog-api-key": "key"}, WireName.GOOGLE),
+        ({"x-goog-api-client": "google-genai-sdk/3.1.0"}, WireName.GOOGLE),
+    ],
+)
+def test_one_path_of_three_vendors_is_told_apart_by_a_header(
+    headers: dict[str, str], wire: WireName
+) -> None:
+    target = find_target("GET", "/v1/models", headers)
     assert target is not None
-    assert (target.wire, target.route) == (WireName.ANTHROPIC, Route.MODELS)
+    assert (target.wire, target.route) == (wire, Route.MODELS)
 
 
 @each_case(

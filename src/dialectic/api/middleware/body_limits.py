@@ -20,10 +20,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dialectic.api.auth import Authenticate
 from dialectic.api.problems import build_problem, build_refusal
-from dialectic.core.strict_json import has_too_many, is_too_deep
-from dialectic.errors import DialecticError, ServerBusy, TooManyUploads
+from dialectic.core.strict_json import MalformedJson, has_too_many, is_too_deep, parse_json
+from dialectic.errors import DialecticError, InvalidJson, ServerBusy, TooManyUploads
 
 PREFIX = "/api/"
+# Browsers and proxies send some thirty.
+HEADERS_MAX = 200
 JSON_DEPTH_MAX = 64
 # The longest valid request has a few thousand. A body could hold millions; parsing them would block
 # all other requests, and each could cause its own validation error.
@@ -107,6 +109,10 @@ class BodyLimitMiddleware:
         request = Request(scope)
         with ExitStack() as slot:
             try:
+                if len(scope["headers"]) > HEADERS_MAX:
+                    raise HTTPException(
+                        400, f"The request has more than {HEADERS_MAX} headers. Send fewer."
+                    )
                 principal = scope["state"]["principal"] = await self._authenticate(request)
                 upload = self._limits.find_upload(request.method, path, read_media_type(request))
                 if upload is not None:
@@ -226,10 +232,15 @@ def _check(body: bytes, media_type: str) -> None:
     if not is_json(media_type):
         raise wrong_media_type("application/json")
     try:
-        body.decode("utf-8")
+        text = body.decode("utf-8")
     except UnicodeDecodeError as error:
         raise HTTPException(400, f"The body is not UTF-8 text (byte {error.start}).") from None
     if is_too_deep(body, JSON_DEPTH_MAX):
         raise HTTPException(400, f"The JSON is nested more than {JSON_DEPTH_MAX} levels deep.")
     if has_too_many(body, JSON_VALUES_MAX):
         raise HTTPException(413, f"The JSON has more than {JSON_VALUES_MAX:,} values.")
+    try:
+        # The application's parser takes the last of several equal keys, and NaN for a number.
+        parse_json(text.removeprefix("\ufeff"))
+    except MalformedJson as error:
+        raise InvalidJson(f"The body is not valid JSON: {error.why}.") from None

@@ -52,10 +52,13 @@ async def look_at_session(
     context: Reading,
     after: Annotated[int, Query(ge=0, le=ID_MAX, description="The last event you know.")] = 0,
     *,
-    quote: Annotated[bool, Query(description="Include the remaining work and its price.")] = False,
+    # Not `quote`: it would hide a function of that name in generated clients.
+    with_quote: Annotated[
+        bool, Query(description="Include the remaining work and its price.")
+    ] = False,
 ) -> SessionDetail:
     """Show all of a session: stages, jobs, errors, contributions."""
-    return await lookup.look(context, session_id, after=after, quote=quote)
+    return await lookup.look(context, session_id, after=after, quote=with_quote)
 
 
 @router.get("/contributions/{contribution_id}/record")

@@ -16,7 +16,7 @@ from dialectic.api.dependencies import Reading, Spending, WriteRequest, Writing
 from dialectic.api.openapi import more_problems
 from dialectic.api.pagination import Listing
 from dialectic.api.routes.projects import ProjectId
-from dialectic.app import feedback, jobs, projects, sessions
+from dialectic.app import feedback, jobs, projects, seats, sessions
 from dialectic.app.quotes import quote_session as find_quote
 from dialectic.app.transaction import Transaction
 from dialectic.contract.base import Page
@@ -26,6 +26,7 @@ from dialectic.contract.sessions import (
     ResumeJobRequest,
     ResumeRequest,
     SavedFeedback,
+    SeatRequest,
     Session,
     SessionChange,
     SessionQuote,
@@ -34,12 +35,14 @@ from dialectic.contract.sessions import (
     SubmitRequest,
 )
 from dialectic.core.money.price import parse_usd
+from dialectic.core.seats import SEATS_MAX
 from dialectic.db.tables import lists, records
 
 P = ParamSpec("P")
 router = APIRouter(tags=["sessions"])
 actions = APIRouter(tags=["acting"], responses=more_problems(402))
 SessionId = Annotated[UUID, Path(description="The id of a session.")]
+SeatNumber = Annotated[int, Path(ge=1, le=SEATS_MAX, description="The number of a seat, from 1.")]
 JobId = Annotated[UUID, Path(description="The id of a job of the session.")]
 
 
@@ -89,6 +92,20 @@ async def quote_session(session_id: SessionId, context: Reading) -> SessionQuote
     """Estimate the remaining work of a session and its cost. Calls no model."""
     found = await find_quote(context.engine, context.account, session_id)
     return SessionQuote.model_validate(found.as_dict())
+
+
+@router.patch("/sessions/{session_id}/seats/{seat}", response_model=Session)
+async def replace_seat(
+    session_id: SessionId, seat: SeatNumber, body: SeatRequest, write: Spending
+) -> Response:
+    """Give a seat another model, for the work that it has not completed."""
+    return await _act(write, seats.replace, session_id, seat, body.model)
+
+
+@router.delete("/sessions/{session_id}/seats/{seat}", response_model=Session)
+async def drop_seat(session_id: SessionId, seat: SeatNumber, write: Spending) -> Response:
+    """Go on without a seat. Its finished contributions are kept."""
+    return await _act(write, seats.drop, session_id, seat)
 
 
 # -- actions --------------------------------------------------------------------------------------

@@ -9,9 +9,13 @@ from uuid import uuid4
 
 import click
 
+from dialectic.app.accounts import LOCAL_USER
 from dialectic.cli.error_report import advise, mark
 from dialectic.cli.terminal import load_settings, printable, run_async
 from dialectic.db.pool import redact
+from dialectic.db.tables import lists
+from dialectic.db.tables.accounts import find_account
+from dialectic.db.tables.lists import PageQuery
 from dialectic.engine import Engine, check_storage, open_engine
 from dialectic.errors import (
     ConfigurationError,
@@ -69,10 +73,20 @@ async def _check_database(engine: Engine) -> str:
 
 
 async def _check_storage(engine: Engine) -> str:
+    """Write where the owner's documents go: in a new folder, and in that of the last project."""
     await check_storage(engine)
-    key = f"doctor/{uuid4().hex}"
-    await engine.files.write(key, b"probe")
-    await engine.files.delete(key)
+    folders = [f"doctor/{uuid4().hex}"]
+    if (account := await find_account(engine.db, LOCAL_USER)) is not None:
+        page = PageQuery(1)
+        newest = await engine.db.transact(
+            account.tenant_id, lambda connection: lists.list_projects(connection, page)
+        )
+        names = (uuid4().hex, *(row["slug"] for row in newest))
+        folders = [f"{account.tenant_id}/{name}" for name in names]
+    for folder in folders:
+        key = f"{folder}/doctor-{uuid4().hex}"
+        await engine.files.write(key, b"probe")
+        await engine.files.delete(key)
     return f"writable: {engine.files.place}"
 
 

@@ -180,6 +180,8 @@ async def list_(backend: Backend, session: str | None, *, everything: bool, as_j
         return
     for row in rows:
         click.echo(printable(_line(row)))
+    for warning in detail.list_warnings():
+        say(f"Warning: {warning}")
     if not rows:
         say("No documents yet.")
 

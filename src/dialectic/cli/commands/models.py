@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 import time
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from dialectic.cli.terminal import (
     say,
 )
 from dialectic.contract.accounts import ListedModel, Model
-from dialectic.core.models.messages import Reply
+from dialectic.core.models.messages import Reply, UsageSource
 from dialectic.core.models.model import ModelCard, parse_tokenizer
 from dialectic.core.money.price import format_credits, is_play, price_call
 from dialectic.errors import DialecticError, ExitCode, KeyMissing, UsageError
@@ -149,8 +150,10 @@ async def _sync(settings: Settings, only: str | None) -> ExitCode:
 
 def _refuse(catalog: Catalog, only: str | None) -> DialecticError:
     if only is not None and only not in catalog.endpoints:
+        near = difflib.get_close_matches(only, catalog.endpoints, n=1)
+        hint = f"Did you mean `{near[0]}`?" if near else f"Known: {', '.join(catalog.endpoints)}."
         return UsageError(
-            f"Endpoint {only!r} does not exist. Known: {', '.join(catalog.endpoints)}.",
+            f"Endpoint {only!r} does not exist. {hint}",
             reason="no_endpoint",
             subject=only,
         )
@@ -241,6 +244,18 @@ def describe_trial(card: ModelCard, trial: Trial) -> list[tuple[str, str]]:
         ("finish", f"{trial.reply.finish_reason} ({trial.reply.raw_finish_reason})"),
         ("time", f"{trial.whole_s:.2f} s{first}"),
         ("usage", f"{usage.input_tokens} in, {usage.output_tokens} out, {usage.source}"),
-        ("counted", f"{counted.tokens} in, {counted.method}{margin}{own}"),
+        ("counted", f"{counted.tokens} in, {counted.method}{margin}{own}{_describe_excess(trial)}"),
         ("cost", f"{format_credits(cost, is_play=is_play(card))}, not booked"),
     ]
+
+
+def _describe_excess(trial: Trial) -> str:
+    """Describe input beyond the upper bound: it makes calls cost more than they are quoted."""
+    usage = trial.reply.usage
+    excess = usage.input_tokens - trial.counted.upper_tokens
+    if usage.source is not UsageSource.REPORTED or excess <= 0:
+        return ""
+    return (
+        f"; the server counts {excess} more than that. Its chat template adds text, or the "
+        "model's `tokenizer` counts too low: raise its factor"
+    )

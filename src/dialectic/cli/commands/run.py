@@ -14,7 +14,7 @@ from dialectic.cli.backend import Backend, get_id_to_change, open_backend
 from dialectic.cli.display.quote import check_funds, describe_limits, is_wanted, show_quote
 from dialectic.cli.display.results import prepare_out, telling_unstarted, work_and_follow
 from dialectic.cli.input import read_prompt, read_resource
-from dialectic.cli.options import name_command
+from dialectic.cli.options import name_command, strict_option
 from dialectic.cli.terminal import count, echo_json, load_settings, run_async, say
 from dialectic.contract.projects import Kind, ResourceRequest
 from dialectic.contract.sessions import RunQuote, RunRequest
@@ -25,6 +25,7 @@ from dialectic.core.process.definition import SHRINK_MAX
 from dialectic.core.run_request import TOKENS_MAX
 from dialectic.core.text import clean_text
 from dialectic.errors import ExitCode, FundsError, UsageError
+from dialectic.providers.catalog import build_catalog
 from dialectic.settings import Settings
 
 
@@ -40,6 +41,7 @@ class RunOptions:
     out: Path | None
     dry_run: bool
     detach: bool
+    strict: bool
     as_json: bool
     yes: bool
 
@@ -85,6 +87,7 @@ class RunOptions:
 @click.option(
     "--until",
     metavar="STAGE",
+    callback=lambda _context, _option, slug: slug and slug.lower(),
     help="The last stage to run; by default the process's last.",
 )
 @click.option("--pause", is_flag=True, help="Wait for you after each stage; `next` continues.")
@@ -129,8 +132,12 @@ class RunOptions:
 @click.option("--budget", metavar="USD", help="Spending limit of the session; never exceeded.")
 @click.option("--dry-run", is_flag=True, help="Print the expected cost and time, and stop.")
 @click.option("--detach", is_flag=True, help="Start the session, print its id and exit.")
+@strict_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event on stdout.")
 @click.option("--yes", is_flag=True, help="Answer yes to every question.")
+@click.option(
+    "--wait-for-all", is_flag=True, help="Stop if a model fails, even if the others could go on."
+)
 def run(
     prompt: str | None,
     file: Path | None,
@@ -144,6 +151,7 @@ def run(
     no_continue: bool,
     dry_run: bool,
     detach: bool,
+    strict: bool,
     as_json: bool,
     yes: bool,
     **options: Any,
@@ -158,7 +166,7 @@ def run(
     request = RunRequest.model_construct(
         prompt=text,
         domain=domain or "General",
-        models=parse_model_list(models) if models else None,
+        models=_parse_models(settings, models) if models else None,
         resources=[read_resource(one, bytes_max=settings.max_prompt_bytes) for one in resource],
         is_autopilot=not pause,
         continue_until_complete=not no_continue,
@@ -171,12 +179,28 @@ def run(
         out=out,
         dry_run=dry_run,
         detach=detach,
+        strict=strict,
         as_json=as_json,
         yes=yes,
     )
     if not dry_run:
         prepare_out(out, detach=detach)
     sys.exit(run_async(_run(settings, run_options, request)))
+
+
+def _parse_models(settings: Settings, text: str) -> list[str]:
+    """Parse a list of models; for a name without its provider, suggest the whole name."""
+    try:
+        return parse_model_list(text)
+    except UsageError as error:
+        near = build_catalog(settings).list_near(error.subject or "")
+        if error.reason != "not_a_name" or not near:
+            raise
+        raise UsageError(
+            f"{error.subject!r} is not a model name. Did you mean `{near[0]}`?",
+            reason=error.reason,
+            subject=error.subject,
+        ) from None
 
 
 async def _run(settings: Settings, run_options: RunOptions, request: RunRequest) -> ExitCode:
@@ -266,7 +290,12 @@ async def _follow(
     as_json = run_options.as_json
     if not run_options.detach:
         return await work_and_follow(
-            backend, session_id, as_json=as_json, out=run_options.out, quote=quoted.lines
+            backend,
+            session_id,
+            as_json=as_json,
+            out=run_options.out,
+            quote=quoted.lines,
+            strict=run_options.strict,
         )
     if as_json:
         echo_json({"session_id": session_id})

@@ -20,9 +20,11 @@ from dialectic.cli.display.results import (
     work_and_follow,
 )
 from dialectic.cli.input import read_text
+from dialectic.cli.options import strict_option
 from dialectic.cli.terminal import count, say
 from dialectic.contract.contributions import RATING_MAX, RATING_MIN
 from dialectic.contract.projects import Kind
+from dialectic.core.models.model import parse_model_list
 from dialectic.errors import ExitCode
 
 Callback = Callable[..., None]
@@ -39,9 +41,9 @@ _file = click.option(
 )
 
 
-def _goes_on(command: Callback) -> Callback:
+def goes_on(command: Callback) -> Callback:
     """Add the options of commands that start work in a session."""
-    for decorate in (_json, _detach, _out, click.argument("session")):
+    for decorate in (_json, strict_option, _detach, _out, click.argument("session")):
         command = decorate(command)
     return command
 
@@ -100,44 +102,50 @@ async def rate(backend: Backend, contribution: str, rating: int) -> None:
 
 
 @click.command(name="next")
-@_goes_on
-def next_(session: str, out: Path | None, *, detach: bool, as_json: bool) -> None:
+@click.option("--models", default="", metavar="M,…", help="The models of the stages to come.")
+@goes_on
+def next_(session: str, models: str, **options: Any) -> None:
     """Submit the feedback on SESSION's stage and start the next one."""
+    wanted = parse_model_list(models) if models else None
 
     async def begin(backend: Backend, session_id: UUID) -> None:
+        if wanted is not None:
+            await backend.change_models(session_id, wanted)
         stage = await backend.start_next(session_id)
         say(f"Session {session_id} continues with {stage}.")
 
-    _begin(begin, session, out=out, detach=detach, as_json=as_json)
+    begin_work(begin, session, **options)
 
 
 @click.command()
-@_goes_on
-def iterate(session: str, out: Path | None, *, detach: bool, as_json: bool) -> None:
+@goes_on
+def iterate(session: str, **options: Any) -> None:
     """Start another iteration of SESSION, with its last outputs and all feedback as input."""
 
     async def begin(backend: Backend, session_id: UUID) -> None:
         number = await backend.iterate(session_id)
         say(f"Session {session_id} starts iteration {number}.")
 
-    _begin(begin, session, out=out, detach=detach, as_json=as_json)
+    begin_work(begin, session, **options)
 
 
 @click.command()
-@_goes_on
-def retry(session: str, out: Path | None, *, detach: bool, as_json: bool) -> None:
+@goes_on
+def retry(session: str, **options: Any) -> None:
     """Retry the failed jobs of SESSION; saved work is not repeated."""
 
     async def begin(backend: Backend, session_id: UUID) -> None:
         stages = await backend.retry(session_id)
         say(f"Session {session_id} retries the failed jobs of {', '.join(stages)}.")
 
-    _begin(begin, session, out=out, detach=detach, as_json=as_json)
+    begin_work(begin, session, **options)
 
 
-def _begin(begin: Callable[[Backend, UUID], Awaitable[None]], session: str, **options: Any) -> None:
+def begin_work(
+    begin: Callable[[Backend, UUID], Awaitable[None]], session: str, **options: Any
+) -> None:
     """Start work in a session and, unless detached, run it to its end."""
-    detach, as_json, out = options["detach"], options["as_json"], options["out"]
+    detach, out = options.pop("detach"), options["out"]
     prepare_out(out, detach=detach)
 
     async def act(backend: Backend) -> ExitCode:
@@ -146,7 +154,7 @@ def _begin(begin: Callable[[Backend, UUID], Awaitable[None]], session: str, **op
         await begin(backend, session_id)
         if detach:
             return ExitCode.DONE
-        return await work_and_follow(backend, session_id, as_json=as_json, out=out, seen=seen)
+        return await work_and_follow(backend, session_id, seen=seen, **options)
 
     run_with_backend(act)
 

@@ -29,18 +29,21 @@ from dialectic.cli.display.quote import (
 from dialectic.cli.display.results import (
     has_stage_to_read,
     prepare_out,
+    say_warnings,
     say_what_next,
     work_and_follow,
 )
 from dialectic.cli.error_report import advise, mark
-from dialectic.cli.options import name_command
+from dialectic.cli.options import name_command, strict_option
 from dialectic.cli.terminal import count, echo_json, printable, say, show_time
 from dialectic.contract.contributions import JobRecord
 from dialectic.contract.projects import Kind
-from dialectic.contract.sessions import SessionDetail
+from dialectic.contract.sessions import SessionDetail, SessionRecord
+from dialectic.core.documents.shortcomings import describe_document
 from dialectic.core.job import JobStatus
 from dialectic.core.money.price import parse_usd
 from dialectic.core.money.quote import SessionForecast
+from dialectic.core.seats import describe_seat
 from dialectic.errors import ExitCode, Remedy, RemedyAction, UsageError
 
 LIST_MAX = 50
@@ -156,7 +159,7 @@ def _describe(backend: Backend, detail: SessionDetail) -> Iterator[str]:
     yield f"Session   {session.id}"
     yield f"Project   {session.project_name}"
     yield f"Status    {session.status}"
-    yield f"Models    {', '.join(session.model_names)}"
+    yield f"Models    {', '.join(_name_models(session))}"
     if not session.continue_until_complete:
         yield "Cut off   truncated responses are not continued (--no-continue)"
     if session.full_answers_only:
@@ -164,22 +167,38 @@ def _describe(backend: Backend, detail: SessionDetail) -> Iterator[str]:
     for stage in detail.stages:
         done = f"{stage.finished_units} of {stage.planned_units} documents"
         number = f"{stage.iteration_number}/" if session.iteration_count > 1 else ""
-        yield f"Stage     {number}{stage.stage_slug}: {done}, {stage.status}"
+        lost = [describe_seat(n, session.model_names[n - 1]) for n in stage.lost_seats]
+        without = f", without {' and '.join(lost)}" if lost else ""
+        yield f"Stage     {number}{stage.stage_slug}: {done}, {stage.status}{without}"
     for job in detail.jobs:
         if job.status is JobStatus.COMPLETED and not job.error_details:
             continue
         reason = f" ({job.status_reason})" if job.status_reason else ""
-        yield f"Job       {str(job.id)[:8]} {job.model_name}: {job.status}{reason}"
+        who = name_seat(session, job.model_index, job.model_name)
+        yield f"Job       {str(job.id)[:8]} {who}: {job.status}{reason}"
         yield from _describe_errors(job)
     for one in detail.contributions:
         if one.is_intermediate:
             continue
-        cut = "  incomplete" if one.is_incomplete else ""
-        cut += "  stale" if one.is_stale else ""
-        yield f"Document  {backend.locate(one.storage_path)}{cut}"
+        notes = [*describe_document(one), *(["stale"] if one.is_stale else [])]
+        yield "  ".join([f"Document  {backend.locate(one.storage_path)}", *notes])
+    for warning in detail.list_warnings():
+        yield f"Warning   {warning}"
     if find_end_of(detail) is ExitCode.WAITING:
         command = "next" if has_stage_to_read(session) else "resume"
         yield f"Waits     `{name_command(f'{command} {str(session.id)[:8]}')}` continues"
+
+
+def name_seat(session: SessionRecord, seat: int | None, model: str | None) -> str:
+    """Name a model, with the number of its seat if it has several."""
+    is_repeated = session.model_names.count(str(model)) > 1
+    return f"{model} (seat {seat})" if is_repeated and seat is not None else str(model)
+
+
+def _name_models(session: SessionRecord) -> Iterator[str]:
+    for seat, model in enumerate(session.model_names, start=1):
+        left = " (left)" if seat in session.dropped_seats else ""
+        yield f"{name_seat(session, seat, model)}{left}"
 
 
 def _describe_errors(job: JobRecord) -> Iterator[str]:
@@ -194,8 +213,9 @@ def _describe_errors(job: JobRecord) -> Iterator[str]:
 
 @click.command()
 @click.argument("session")
+@strict_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event on stdout.")
-def watch(session: str, *, as_json: bool) -> None:
+def watch(session: str, *, strict: bool, as_json: bool) -> None:
     """Follow SESSION from its start to its end; other workers do the work."""
 
     async def act(backend: Backend) -> ExitCode:
@@ -209,7 +229,7 @@ def watch(session: str, *, as_json: bool) -> None:
             say_what_next(detail.session)
         if not as_json:
             await report_unread(backend, shown=session_id)
-        return code
+        return say_warnings(detail, code, strict=strict)
 
     try:
         run_with_backend(act)
@@ -236,6 +256,7 @@ def watch(session: str, *, as_json: bool) -> None:
 )
 @click.option("--detach", is_flag=True, help="Leave the work to other workers.")
 @job_option
+@strict_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event on stdout.")
 def resume(
     session: str,
@@ -246,6 +267,7 @@ def resume(
     approve_spend: bool,
     full_answers_only: bool | None,
     detach: bool,
+    strict: bool,
     as_json: bool,
 ) -> None:
     """Resume SESSION where it stopped; saved work is not repeated."""
@@ -278,7 +300,7 @@ def resume(
         await backend.generate(session_id)
         if detach:
             return ExitCode.DONE
-        return await work_and_follow(backend, session_id, as_json=as_json, out=out)
+        return await work_and_follow(backend, session_id, as_json=as_json, out=out, strict=strict)
 
     run_with_backend(act)
 

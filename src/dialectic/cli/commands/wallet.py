@@ -271,8 +271,12 @@ def costs(session: str, user: str | None, org: str | None, *, as_json: bool) -> 
 
 def describe_costs(found: list[Cost]) -> Iterator[str]:
     """Format costs as a table, with a total for each kind of money."""
+    seats: dict[str, set[int | None]] = {}
+    for cost in found:
+        seats.setdefault(cost.model, set()).add(cost.seat)
     for cost in found:
         kind = "" if cost.purpose == "call" else f" {cost.purpose}"
+        kind += f" (seat {cost.seat})" if cost.seat and len(seats[cost.model]) > 1 else ""
         spent = _format(cost.charged, is_play=cost.is_play)
         yield (
             f"{cost.stage or '-':<14}  {cost.model + kind:<28}"

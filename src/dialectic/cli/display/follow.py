@@ -23,22 +23,27 @@ from dialectic.contract.events import (
     AnswerLimited,
     ContributionContinued,
     ContributionReceived,
+    DocumentLacking,
     Event,
     EventError,
     JobFailed,
     JobPaused,
     JobRetrying,
+    PlanTakenOver,
     ReceivedContribution,
     SavedChunk,
+    SeatChanged,
     SessionCancelled,
     SessionPaused,
     StageAdvanced,
     StageEnded,
 )
 from dialectic.contract.sessions import SessionDetail
+from dialectic.core.documents.shortcomings import name_documents
 from dialectic.core.job import ENDED, WAITING, JobStatus
+from dialectic.core.seats import describe_seat
 from dialectic.core.session_state import Phase
-from dialectic.errors import ExitCode
+from dialectic.errors import DatabaseFull, ExitCode, KeyMissing, StorageUnavailable
 
 # A live worker claims a job within a second; the job of a dead one is due again after ten.
 IDLE_S = 10.0
@@ -90,8 +95,19 @@ def describe_stall(session: str, *, is_local: bool) -> str:
 LOOK_S = 0.5
 
 FUNDS_REASONS = frozenset({"insufficient_funds", "spend_needs_approval"})
+# The operator must correct the setup before these jobs can continue.
+SETUP_REASONS = frozenset(kind.code for kind in (DatabaseFull, StorageUnavailable, KeyMissing))
 # Jobs that a user paused one by one.
 JOB_PAUSED = "job paused"
+
+
+# Why another turn of an answer is due.
+REASONS = {
+    "cut_off": "was cut off and continues",
+    "repeated_turn": "repeated itself and is asked to continue",
+    "sections_requested": "is asked for missing sections",
+    "rewrite_requested": "repeated an input and is asked to write its own document",
+}
 
 
 class Display(Protocol):
@@ -128,14 +144,14 @@ def describe_event(event: Event) -> str | None:
             line = f"{row.stage}: {who} wrote {row.size_bytes:,} bytes{cut}: {name_file(row)}"
         case ContributionContinued(chunk=chunk) as data:
             line = (
-                f"{data.stage_slug}: {chunk.model_name} was cut off and continues, turn "
-                f"{data.continuation_number}: {name_file(chunk)}"
+                f"{data.stage_slug}: {chunk.model_name} {describe_reason(data.reason)}, "
+                f"turn {data.continuation_number}: {name_file(chunk)}"
             )
-        case AnswerLimited() as data:
-            line = (
-                f"{data.stage_slug}: the available money limited an answer of {data.model_name} to "
-                f"{data.max_output_tokens:,} of {data.limited_from_tokens:,} tokens"
-            )
+        case DocumentLacking() | PlanTakenOver() | AnswerLimited() | SeatChanged() as data:
+            warning = describe_warning(data)
+            if warning is None:
+                return None
+            line = f"{data.stage_slug}: {warning}"
         case StageAdvanced() as data:
             line = f"{data.stage_slug}: {data.message}"
         case StageEnded() as data:
@@ -146,11 +162,47 @@ def describe_event(event: Event) -> str | None:
         case JobRetrying() | JobFailed() | JobPaused() as data:
             word = data.type.rsplit("_", 1)[-1]
             line = f"{data.stage_slug}: {word}: {mark(_shorten(data.error), data.error.code)}"
+            if isinstance(data, JobRetrying) and data.retry_in_s is not None:
+                line += f", next try in {data.retry_in_s:.0f} s"
         case SessionPaused() | SessionCancelled() as data:
             line = data.type.replace("_", " ")
         case _:
             return None
     return f"  {line}"
+
+
+def describe_warning(
+    data: DocumentLacking | PlanTakenOver | AnswerLimited | SeatChanged,
+) -> str | None:
+    """Describe what is not as planned; None if the line of the contribution says it."""
+    match data:
+        case SeatChanged():
+            return describe_change(data)
+        case DocumentLacking():
+            lacks = [f"lacks {name_documents(data.missing)}"] if data.missing else []
+            lacks += ["repeats an input"] if data.is_copy else []
+            return f"warning: {data.model_name} {' and '.join(lacks)}" if lacks else None
+        case PlanTakenOver():
+            return f"warning: the lead wrote no checklist; Pending/ has that of {data.model_name}"
+        case AnswerLimited():
+            return (
+                f"the available money limited an answer of {data.model_name} to "
+                f"{data.max_output_tokens:,} of {data.limited_from_tokens:,} tokens"
+            )
+
+
+def describe_reason(reason: str) -> str:
+    """Describe why another turn is due; a newer server may have other reasons."""
+    return REASONS.get(reason, "is asked for more")
+
+
+def describe_change(data: SeatChanged) -> str:
+    """Describe a seat that left, or that has another model."""
+    who = describe_seat(data.seat, data.model_name)
+    rest = f"the session goes on with {count(data.remaining, 'seat')}"
+    if data.error is not None:
+        return f"warning: {who} failed; {rest}: {mark(data.error.message, data.error.code)}"
+    return f"{who} is new" if data.change == "replaced" else f"{who} was {data.change}; {rest}"
 
 
 def name_file(row: ReceivedContribution | SavedChunk) -> str:
@@ -290,4 +342,6 @@ def _decide_pause(reasons: set[str | None]) -> ExitCode:
     """Decide why a session stopped: lack of money, a user's turn, or an error."""
     if reasons & FUNDS_REASONS:
         return ExitCode.FUNDS
+    if reasons & SETUP_REASONS:
+        return ExitCode.CONFIGURATION
     return ExitCode.WAITING if reasons == {JOB_PAUSED} else ExitCode.FAILED

@@ -68,7 +68,7 @@ def draw_process(process: Process, outline: Outline, pen: Pen) -> list[str]:
 
 
 def _list_calls(process: Process, outline: Outline) -> str:
-    return " + ".join(str(outline.count_units(stage.slug)) for stage in process.order)
+    return " + ".join(str(outline.count_calls(stage.slug).total()) for stage in process.order)
 
 
 def _describe_domains(process: Process) -> str:

@@ -140,7 +140,7 @@ def _draw_bounds(quote: Quote, budget_credits: int | None) -> Iterator[str]:
     planned, turns, retries = figures.planned_calls, figures.continuations, figures.retries
     yield f"On top of {count(planned, 'planned call')}, only where it is needed:"
     for name, bound, price, among, reason in (
-        ("continuations", turns, paid.continuations, planned, "cut-off answer"),
+        ("continuations", turns, paid.continuations, planned, "unfinished answer"),
         ("retries", retries, paid.retries, planned + turns.calls, "failed call"),
     ):
         each = bound.calls // among if among else 0

@@ -19,19 +19,20 @@ import click
 
 from dialectic.cli.backend import Backend
 from dialectic.cli.copies import ProjectCopy, find_copy, remember_copy
-from dialectic.cli.display.follow import Seen, follow_session
+from dialectic.cli.display.follow import SETUP_REASONS, Seen, follow_session
 from dialectic.cli.display.notifications import report_unread
 from dialectic.cli.display.progress import open_display
 from dialectic.cli.display.quote import describe_shortage
+from dialectic.cli.error_report import mark, say_remedy
 from dialectic.cli.options import name_command
-from dialectic.cli.terminal import count, printable, say
+from dialectic.cli.terminal import count, dropping_output, printable, say
 from dialectic.contract.contributions import ContributionRecord
 from dialectic.contract.sessions import SessionDetail, SessionRecord
 from dialectic.core.documents.plan_files import strip_project
 from dialectic.core.money.quote import Quote
 from dialectic.core.session_state import Phase
 from dialectic.core.transfer.bundle_format import readme_path
-from dialectic.errors import ExitCode, NotFound, StorageUnavailable, UsageError
+from dialectic.errors import DialecticError, ExitCode, NotFound, StorageUnavailable, UsageError
 
 
 async def work_and_follow(
@@ -42,8 +43,12 @@ async def work_and_follow(
     out: Path | None,
     seen: Seen | None = None,
     quote: Quote | None = None,
+    strict: bool = False,
 ) -> ExitCode:
-    """Run the session to its end, showing new events."""
+    """Run the session to its end, showing new events.
+
+    If `strict`, documents that lack something make it fail.
+    """
 
     async def follow() -> ExitCode:
         with open_display(backend, as_json=as_json, quote=quote) as display:
@@ -61,24 +66,38 @@ async def work_and_follow(
         await backend.finish(project_id, session_id)
         copy = await update_copy(backend, project_id, slug, out)
         await tell_new_versions(backend, project_id, versions)
-        if not as_json:
-            known = seen.contributions if seen is not None else frozenset()
-            _name_documents(backend, slug, detail, known, copy)
-        if code is ExitCode.DONE and not as_json:
-            _say_where(backend, slug, session_id, copy)
-        _say_what_helps(code, detail)
-        if not as_json:
+        known = seen.contributions if seen is not None else frozenset()
+        if as_json:
+            _say_what_helps(code, detail)
+        else:
+            with dropping_output():
+                _name_documents(backend, slug, detail, known, copy)
+            if code is ExitCode.DONE:
+                _say_where(backend, slug, session_id, copy)
+            _say_what_helps(code, detail)
             await report_unread(backend, shown=session_id)
-        return code
+        return say_warnings(detail, code, strict=strict)
 
     try:
         code = await backend.run_until(follow(), session_id=session_id, conclude=conclude)
     except (asyncio.CancelledError, BrokenPipeError):  # interrupted, or the reader closed the pipe
         tell_left(backend, session_id)
         raise
+    except DialecticError as error:
+        error.remedy = error.remedy and error.remedy.for_session(session_id)
+        raise
     if code is ExitCode.INTERRUPTED:
         tell_left(backend, session_id)
     return code
+
+
+def say_warnings(detail: SessionDetail, code: ExitCode, *, strict: bool) -> ExitCode:
+    """Print what a session's documents lack; return the exit code, which `strict` may change."""
+    warnings = detail.list_warnings()
+    for warning in warnings:
+        say(f"Warning: {warning}")
+    is_over = code in (ExitCode.DONE, ExitCode.WAITING)
+    return ExitCode.FAILED if strict and warnings and is_over else code
 
 
 @contextlib.contextmanager
@@ -144,10 +163,21 @@ def _say_what_helps(code: ExitCode, detail: SessionDetail) -> None:
             say_what_next(detail.session)
         case ExitCode.FUNDS:
             say("\n".join(describe_shortage(detail)))
+        case ExitCode.CONFIGURATION:
+            _say_setup(detail)
         case ExitCode.FAILED:
             _say_why(detail.session)
         case _:
             pass
+
+
+def _say_setup(detail: SessionDetail) -> None:
+    """Print what the operator must correct before the paused jobs can continue."""
+    waiting = [job for job in detail.jobs if job.status_reason in SETUP_REASONS]
+    # One reason of each kind: jobs with the same reason say the same.
+    for entry in {job.status_reason: job.error_details[-1] for job in waiting}.values():
+        say(f"Paused: {mark(entry.message, entry.code)}")
+        say_remedy(entry.known_remedy)
 
 
 def _say_why(session: SessionRecord) -> None:

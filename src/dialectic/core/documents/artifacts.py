@@ -1,31 +1,39 @@
 """Extract documents from an answer, by the process's rules. Pure; nothing is invented.
 
-A section is the text below a heading up to the next heading of the same or a higher level, word for
-word. A heading is a line that begins with `#` outside code fences. Underlined headings are text: a
-rule below a paragraph looks the same. If a heading appears several times, the first with text below
-it counts. A markdown fence around the whole answer is ignored. Time is linear in the length.
+A section is the text below a heading up to the next heading of the same or a higher level, or to
+the next promised one, word for word. `headings` finds headings and what they mean. If several mean
+one document, the one that is most like the promised heading counts, then the first with text below
+it. A markdown fence around the whole answer is ignored. Time is linear in the length.
 """
 
 from __future__ import annotations
 
-import functools
-import io
+import heapq
 import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from dialectic.core.documents.headings import (
+    FENCE,
+    Form,
+    Heading,
+    Meaning,
+    build_matcher,
+    find_firm_headings,
+    find_headings,
+    read_declared,
+)
 from dialectic.core.process.definition import ExpectedDocument
 from dialectic.core.strict_json import Json
 from dialectic.core.text import clean_text
 
-_HEADING = re.compile(r" {0,3}(#{1,6})(?![^ \t\r\n])")
-# No backtick may follow the backticks of a fence: that would be inline code.
-_FENCE = re.compile(r" {0,3}(?:(`{3,})[^`]*$|(~{3,}))")
-# Most lines begin otherwise and need no regular expression.
-_MARKS = frozenset("#`~")
+# How many headings that may mean one document are considered.
+CANDIDATES_MAX = 16
+_LEVELS = 8
 
+_TEXT = re.compile(r"\S")
 _STRING_OR_COMMA = re.compile(r'("(?:[^"\\]|\\.)*+")|,(?=\s*+[}\]])', re.DOTALL)
 
 
@@ -37,15 +45,27 @@ class Cut:
     missing: tuple[str, ...]
     # Whether the JSON had to be repaired.
     is_repaired: bool = False
+    # The levels of the headings that contain the found documents.
+    levels: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class _Heading:
+class _Candidate:
+    """A heading that may contain a document, and where its section ends by its level."""
+
+    document: ExpectedDocument
+    meaning: Meaning
+    heading: Heading
     level: int
-    title: str
-    # The offsets of its line and of the line below it.
-    start: int
-    body_start: int
+    end: int
+
+    @property
+    def rank(self) -> tuple[bool, bool, int, bool, int]:
+        """How unlike the promised heading it is."""
+        distance = abs(self.level - read_declared(self.document)[0])
+        is_bold = self.heading.form is Form.BOLD
+        meaning = self.meaning
+        return meaning.is_synonym, is_bold, distance, meaning.has_more, self.heading.start
 
 
 def extract_documents(
@@ -55,22 +75,78 @@ def extract_documents(
 
     JSON is only read from a complete answer: half of it could pass for all of it.
     """
-    sections: dict[tuple[int, str], str] = {}
-    for heading, body in _split_sections(text):
-        if body:
-            sections.setdefault((heading.level, _fold(heading.title)), body)
+    sections = _find_sections(text, expected)
     wants_json = is_complete and any(document.json_key is not None for document in expected)
     values, is_repaired = _read_json(text) if wants_json else ({}, False)
     found: dict[str, str] = {}
+    levels: dict[str, int] = {}
     for document in expected:
-        if document.heading is not None:
-            body = sections.get(_read_heading(document.heading), "")
-        else:
+        if document.heading is None:
             body = _write_value(values.get(document.json_key or ""))
+        else:
+            body, level = sections.get(document.key, ("", 0))
+            levels |= {document.key: level} if body else {}
         if body:
             found[document.key] = body
     missing = tuple(document.key for document in expected if document.key not in found)
-    return Cut(found, missing, is_repaired)
+    return Cut(found, missing, is_repaired, levels)
+
+
+def _find_sections(text: str, expected: Sequence[ExpectedDocument]) -> dict[str, tuple[str, int]]:
+    """Find the promised sections: by key, each with its text and the level of its heading."""
+    text = unwrap(text)
+    left = _list_candidates(text, expected)
+    while left:
+        chosen = {key: candidates[0] for key, candidates in left.items()}
+        bodies = {key: _cut_section(text, one, chosen.values()) for key, one in chosen.items()}
+        empty = [key for key, body in bodies.items() if not body]
+        if not empty:
+            return {key: (body, chosen[key].level) for key, body in bodies.items()}
+        # Its text belongs to another promised document: try the next heading.
+        left[empty[0]] = left[empty[0]][1:]
+        left = {key: candidates for key, candidates in left.items() if candidates}
+    return {}
+
+
+def _list_candidates(
+    text: str, expected: Sequence[ExpectedDocument]
+) -> dict[str, list[_Candidate]]:
+    """List the headings with text below them that may mean each document, the likeliest first."""
+    documents = {document.key: document for document in expected}
+    matcher = build_matcher(tuple(expected))
+    found: dict[str, list[_Candidate]] = {}
+    # From the end: for each level, the start of the next heading that ends a section; then the
+    # same with underlined headings, which end only sections of their own kind.
+    firm, underlined = [len(text)] * _LEVELS, [len(text)] * _LEVELS
+    for heading in reversed(list(find_headings(text))):
+        if (meaning := matcher.find_meaning(heading.title)) is not None:
+            document = documents[meaning.key]
+            level = heading.level if heading.form is not Form.BOLD else read_declared(document)[0]
+            end = (underlined if heading.form is Form.UNDERLINED else firm)[level]
+            below = _TEXT.search(text, heading.body_start)
+            if below is not None and below.start() < end:
+                candidate = _Candidate(document, meaning, heading, level, end)
+                found.setdefault(meaning.key, []).append(candidate)
+        ends = [heading.start] * (_LEVELS - heading.level)
+        if heading.is_firm:
+            firm[heading.level :] = ends
+        if heading.form is not Form.BOLD:
+            underlined[heading.level :] = ends
+    return {
+        key: heapq.nsmallest(CANDIDATES_MAX, candidates, key=lambda one: one.rank)
+        for key, candidates in found.items()
+    }
+
+
+def _cut_section(text: str, own: _Candidate, chosen: Iterable[_Candidate]) -> str:
+    """Cut a section out, up to the next promised document that is not declared to be inside it."""
+    level = read_declared(own.document)[0]
+    starts = (
+        other.heading.start
+        for other in chosen
+        if other.heading.start > own.heading.start and read_declared(other.document)[0] <= level
+    )
+    return text[own.heading.body_start : min([own.end, *starts])].strip()
 
 
 def list_sections(text: str, level: int) -> list[tuple[str, str]]:
@@ -78,71 +154,43 @@ def list_sections(text: str, level: int) -> list[tuple[str, str]]:
     return [(head.title, body) for head, body in _split_sections(text) if head.level == level]
 
 
+def find_top_level(text: str) -> int | None:
+    """Find the highest level of a text's headings; None if it has none."""
+    return min((heading.level for heading in find_firm_headings(unwrap(text))), default=None)
+
+
 def raise_headings(text: str, levels: int) -> str:
     """Raise all headings of a section by a number of levels, but not above level 2."""
     parts, position = [], 0
-    for heading in _find_headings(text):
+    for heading in find_headings(text):
+        if heading.form is not Form.MARKS:
+            continue
         marks = text.index("#", heading.start)
         parts.append(text[position:marks])
         position = marks + max(0, min(levels, heading.level - 2))
     return "".join(parts) + text[position:]
 
 
-def _split_sections(text: str) -> list[tuple[_Heading, str]]:
-    text = _unwrap(text)
-    headings = list(_find_headings(text))
+def _split_sections(text: str) -> list[tuple[Heading, str]]:
+    text = unwrap(text)
+    headings = list(find_firm_headings(text))
     # From the end: for each level, the start of the next heading that ends a section.
-    ends = [len(text)] * 7
+    ends = [len(text)] * _LEVELS
     sections = []
     for heading in reversed(headings):
         sections.append((heading, text[heading.body_start : ends[heading.level]].strip()))
-        ends[heading.level :] = [heading.start] * (7 - heading.level)
+        ends[heading.level :] = [heading.start] * (_LEVELS - heading.level)
     return sections[::-1]
 
 
-def _unwrap(text: str) -> str:
+def unwrap(text: str) -> str:
     """Remove a markdown fence around the whole answer, which some models write."""
     opening, _, rest = text.strip().partition("\n")
-    mark = _FENCE.match(opening)
+    mark = FENCE.match(opening)
     if mark is None or opening.strip("`~ \t\r").casefold() not in ("markdown", "md"):
         return text
     fence = mark[1] or mark[2]
     return rest.removesuffix(fence) if rest.endswith(f"\n{fence}") else text
-
-
-def _find_headings(text: str) -> Iterator[_Heading]:
-    fence = ""
-    position = 0
-    for line in io.StringIO(text, newline=""):
-        start, position = position, position + len(line)
-        if line.lstrip(" ")[:1] not in _MARKS:
-            continue
-        if (mark := _FENCE.match(line)) is not None:
-            found = mark[1] or mark[2]
-            if not fence:
-                fence = found
-            elif found.startswith(fence) and not line.strip().strip(fence[0]):
-                fence = ""
-        elif not fence and (head := _HEADING.match(line)) is not None:
-            yield _Heading(len(head[1]), _read_title(line[head.end() :]), start, position)
-
-
-@functools.lru_cache(256)  # every answer is searched for the same headings
-def _read_heading(line: str) -> tuple[int, str]:
-    (heading,) = _find_headings(line)
-    return heading.level, _fold(heading.title)
-
-
-def _read_title(rest: str) -> str:
-    """Read a heading's text without closing `#` marks; `C#` keeps its own."""
-    title = rest.strip()
-    opened = title.rstrip("#")
-    return opened.rstrip() if opened[-1:] in ("", " ", "\t") else title
-
-
-def _fold(title: str) -> str:
-    """Normalise case, spaces and apostrophes, in which models vary."""
-    return " ".join(title.replace("’", "'").split()).casefold()
 
 
 def _read_json(text: str) -> tuple[Json, bool]:

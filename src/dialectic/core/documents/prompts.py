@@ -113,12 +113,20 @@ def _shuffled(seed: str, count: int) -> list[int]:
 def build_label(
     header: str, *, session_id: UUID, models: int, origin: int, model_index: int, is_origin: bool
 ) -> str:
-    """Build the label of a document: `Thesis B`, or `Critique B2` for one derived from it."""
-    letter = _letters(_shuffled(f"letter:{session_id}", models).index(origin))
+    """Build the label of a document: `Thesis B`, or `Critique B2` for one derived from it.
+
+    `models` is the number of seats that the session began with: labels stay when a seat joins.
+    """
+    letter = _letters(_place(f"letter:{session_id}", models, origin))
     if is_origin:
         return f"{header} {letter}"
-    number = _shuffled(f"number:{session_id}", models).index(model_index) + 1
+    number = _place(f"number:{session_id}", models, model_index) + 1
     return f"{header} {letter}{number}"
+
+
+def _place(seed: str, count: int, number: int) -> int:
+    """Find the shuffled place of a number, from 0; later numbers follow in order."""
+    return _shuffled(seed, count).index(number) if number <= count else number - 1
 
 
 def _letters(index: int) -> str:

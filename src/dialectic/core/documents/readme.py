@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from urllib.parse import quote
 from uuid import UUID
 
@@ -15,6 +16,9 @@ from dialectic.core.documents.plan_files import (
     is_work_path,
     name_first,
 )
+from dialectic.core.documents.shortcomings import describe_all, describe_document
+from dialectic.core.seats import describe_seat
+from dialectic.core.strict_json import Json
 from dialectic.core.transfer.rows import ContributionRow, ProjectRows, ResourceRow, SessionRow
 
 PROMPT_CHARS_SHOWN = 1_000
@@ -110,22 +114,97 @@ def _list_session_blocks(rows: ProjectRows, session: SessionRow) -> Iterator[str
     names = {row.id: row.api_identifier for row in rows.ai_providers}
     processes = {row.id: row.name for row in rows.dialectic_process_templates}
     process = processes[session.process_template_id]
-    models = ", ".join(_escape(names[model]) for model in session.selected_model_ids)
+    seated = [names[model] for model in session.selected_model_ids]
+    models = ", ".join(
+        _escape(f"{name} (left)" if seat in session.dropped_seats else name)
+        for seat, name in enumerate(seated, start=1)
+    )
     yield f"## Session {str(session.id)[:8]}"
     yield f"Process {_escape(process)}, status {_escape(session.status)}, models: {models}"
+    yield from (f"**Warning:** {_escape(one)}" for one in _list_warnings(rows, session))
     for run in rows.dialectic_stage_runs:
         if run.session_id != session.id:
             continue
         yield f"### Iteration {run.iteration_number}, {_escape(run.stage_slug)}: {run.status}"
+        if run.lost_seats:
+            lost = (describe_seat(seat, seated[seat - 1]) for seat in run.lost_seats)
+            yield f"Without {_escape(' and '.join(lost))}, which failed or left."
         stage = (session.id, run.iteration_number, run.stage_slug)
         documents = [
-            f"- {_link(rows, row.storage_path)}{' (incomplete)' if row.is_incomplete else ''}"
+            f"- {_link(rows, row.storage_path)}{_note(row)}"
             for row in rows.dialectic_contributions
             if (row.session_id, row.iteration_number, row.stage) == stage
             and "/_work/" not in row.storage_path
         ]
         if documents:
             yield "\n".join(documents)
+
+
+def _note(row: ContributionRow) -> str:
+    lacks = describe_document(row)
+    return f" ({', '.join(lacks)})" if lacks else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Whose checklist a complete stage has put into Pending/."""
+
+    stage_slug: str
+    model_name: str | None
+    is_lead: bool
+
+
+def _list_warnings(rows: ProjectRows, session: SessionRow) -> list[str]:
+    """List what the documents of a session's last iteration lack."""
+    runs = [run for run in rows.dialectic_stage_runs if run.session_id == session.id]
+    number = max((run.iteration_number for run in runs), default=1)
+    documents = [
+        row
+        for row in rows.dialectic_contributions
+        if (row.session_id, row.iteration_number) == (session.id, number)
+    ]
+    promised = _list_promised(rows, session)
+    plans = [
+        _build_plan(rows, session, run.stage_slug, documents)
+        for run in runs
+        if run.iteration_number == number
+        and run.status == "complete"
+        and run.stage_slug in promised
+    ]
+    return describe_all([row for row in documents if row.is_latest_edit], plans)
+
+
+def _list_promised(rows: ProjectRows, session: SessionRow) -> set[str]:
+    """List the stages of a session's process that promise a checklist."""
+    stages = [
+        stage
+        for stage in rows.dialectic_stages
+        if stage["process_template_id"] == str(session.process_template_id)
+    ]
+    return {
+        stage["slug"]
+        for stage in stages
+        if any(one.get("fills_pending") for one in _list_documents(stage))
+    }
+
+
+def _list_documents(stage: Json) -> list[Json]:
+    documents: list[Json] = stage.get("expected_output_artifacts", {}).get("documents", [])
+    return documents
+
+
+def _build_plan(
+    rows: ProjectRows, session: SessionRow, stage: str, documents: Sequence[ContributionRow]
+) -> _Plan:
+    sources = {
+        resource.source_contribution_id
+        for resource in rows.dialectic_project_resources
+        if resource.resource_type == "work_item"
+    }
+    for row in documents:
+        if row.stage == stage and row.id in sources:
+            return _Plan(stage, row.model_name, row.model_index == session.lead_model_index)
+    return _Plan(stage, None, is_lead=False)
 
 
 def _list_paths(rows: ProjectRows, types: Container[str]) -> list[str]:

@@ -8,6 +8,8 @@ where it is very unlikely to belong to the document:
     fence      the turn reopens a code fence that is still open
     preamble   the turn begins with a line such as "Continuing where I left off:"
 
+A heading at the start of a turn begins a line of its own, also if the text stopped within a line.
+
 Removed text must be long and have several words, because documents repeat themselves: rows of a
 table, boxes of a checklist, equal headings. In doubt nothing is removed. One case stays ambiguous:
 a line that really begins with the same words twice in a row (at least three words and 24
@@ -58,6 +60,7 @@ OVERLAP = "overlap_trimmed"
 RESTART = "restart_trimmed"
 FENCE = "fence_removed"
 PREAMBLE = "preamble_removed"
+HEADING_SEAM = "heading_on_own_line"
 
 # How long a repetition must be to count. Documents repeat whole lines themselves, so a repetition
 # that could be a line of the document must be longer.
@@ -71,6 +74,8 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 _BLANKS_AT_LINE_END = re.compile(r"(?<![ \t])[ \t]++(?=\n)")
 _FENCE = re.compile(r" {0,3}(?:(`{3,})[^`]*|(~{3,}).*)")
 _BLOCK = re.compile(r"#{1,6} |[-*+] |\d{1,9}[.)] |>|```|~~~")
+# A whole heading line. A sentence that mentions a heading ends like a sentence.
+_HEADING_LINE = re.compile(r"(#{1,6}) {1,3}[^\s#][^\n]{0,150}(?<![.,; ])\n")
 # The start of a JSON text, and its brackets and quotes; escaped characters are skipped.
 _JSON = re.compile(r'\s*(?:\{\s*"|\[\s*[\[{"])')
 _JSON_MARK = re.compile(r'\\.|["\[\]{}]', re.DOTALL)
@@ -196,7 +201,7 @@ def _attach(text: str, turn: str) -> tuple[str, list[str]]:
     rest, blank = turn[opening.end() :], opening[1]
     is_cut_in_line = not text.endswith("\n")
     joined, notes = _attach_rest(text, rest)
-    if notes:
+    if notes and notes != [HEADING_SEAM]:
         return joined, [PREAMBLE, *notes]
     if not is_cut_in_line:
         return text + turn, []  # it may be a line of the document
@@ -220,7 +225,21 @@ def _attach_rest(text: str, turn: str) -> tuple[str, list[str]]:
         if repeated := _measure_overlap(text, rest):
             return text + rest[repeated:], [FENCE, OVERLAP]
         return text + _drop_begun_line(text, rest), [FENCE]
+    if _begins_heading(text, turn):
+        return f"{text.rstrip()}\n\n{turn}", [HEADING_SEAM]
     return text + turn, []
+
+
+def _begins_heading(text: str, turn: str) -> bool:
+    """Tell whether a turn begins with a heading, although the text stopped within a line."""
+    found = _HEADING_LINE.match(turn)
+    line = text.rsplit("\n", 1)[-1]
+    if found is None or not line.strip("# \t") or line.count("`") % 2 or line.startswith("|"):
+        return False
+    last = line.rstrip()[-1]
+    # A single mark may belong to a word, as in "C#".
+    is_clear = last in ".!?:;…)*" or (last.isalnum() and len(found[1]) > 1)
+    return is_clear and find_open_fence(f"{text}\n") is None
 
 
 def _first_line(turn: str) -> str:

@@ -174,6 +174,7 @@ def _parse_model(endpoint: str, name: str, value: Any, place: Place) -> ModelCar
             "Use a smaller number, or remove it.",
             "beyond_window",
         )
+    values.setdefault("accepts_temperature", not values.get("is_reasoning", False))
     return ModelCard(
         name=f"{endpoint}/{name}",
         input_credits_per_token=values.pop("input_usd_per_million"),
@@ -386,6 +387,7 @@ MODEL_KEYS: dict[str, Check] = {
     "wire_name": _TEXT,
     "supports_system_prompt": _TRUTH,
     "is_reasoning": _TRUTH,
+    "accepts_temperature": _TRUTH,
     "extra_body": _BODY,
 }
 MODEL_KEYS_REQUIRED = (

@@ -55,6 +55,8 @@ class Request:
     max_output_tokens: int
     # Distinguishes several answers of one model to the same question.
     variant: int = 1
+    # For models that accept one; None leaves it to the provider.
+    temperature: float | None = None
 
     def __post_init__(self) -> None:
         roles = [message.role for message in self.messages]

@@ -38,6 +38,8 @@ class ModelCard:
     supports_system_prompt: bool = True
     # A reasoning model may send nothing for minutes.
     is_reasoning: bool = False
+    # Whether a request may name a temperature. Reasoning models reject one.
+    accepts_temperature: bool = True
     # Added to every request, as the operator wrote it.
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     # For an embedding model: the length of its vectors.

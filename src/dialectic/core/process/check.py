@@ -1,23 +1,27 @@
 """Check a process as a whole, beyond its single fields. Pure; every error names its place.
 
-A place is the file, then the stage and the step by name, then the field. The first error found is
-raised.
+A place is the file, then the stage and the step by name, then the field. Errors of form are told
+together, the first broken rule by itself.
 """
 
 from __future__ import annotations
 
+import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from dialectic.core.documents.file_paths import ContributionName, StageFolder
+from dialectic.core.documents.headings import list_clashes
 from dialectic.core.documents.prompts import list_variables
 from dialectic.core.job import COMBINED
 from dialectic.core.process.definition import (
     FEEDBACK,
     FORMS,
+    Angle,
     ExpectedDocument,
     InputRule,
     Kind,
@@ -37,7 +41,22 @@ from dialectic.core.strict_json import Json
 from dialectic.errors import InvalidProcess, UsageError
 
 # The variables of every prompt.
-VARIABLES = frozenset({"domain", "request", "context", "feedback", "inputs", "listing", "guidance"})
+VARIABLES = frozenset(
+    {
+        "domain",
+        "request",
+        "context",
+        "feedback",
+        "inputs",
+        "listing",
+        "guidance",
+        "seat",
+        "stance",
+    }
+)
+
+# The variables of the prompt that asks for missing sections, or for a document in place of a copy.
+REPAIR_VARIABLES = frozenset({"sections", "copied"})
 
 # How many kinds of contribution a strategy reads; None for any number.
 KINDS_READ = {
@@ -55,11 +74,13 @@ _ENTRIES: dict[str, tuple[str, type[BaseModel]]] = {
     "steps": ("step", Step),
     "transitions": ("transition", Transition),
     "shrink": ("shrink", Shrink),
+    "seats": ("seat", Angle),
     "inputs_required": ("inputs_required", InputRule),
     "expected_output_artifacts": ("expected_output_artifacts", ExpectedDocument),
 }
 
 Model = TypeVar("Model", bound=BaseModel)
+ERRORS_SHOWN_MAX = 5
 
 
 def build_process(
@@ -102,8 +123,20 @@ def _parse(model: type[Model], content: Json, place: str) -> Model:
 
 
 def _describe(error: ValidationError, content: Any, whole: type[BaseModel]) -> str:
-    """Describe the first validation error: its place, by names, and what is expected there."""
-    first = error.errors(include_url=False, include_input=False)[0]
+    """Describe the validation errors, up to a few.
+
+    Unknown fields come first: a misspelled one explains why another is missing.
+    """
+    found = error.errors(include_url=False, include_input=False)
+    found.sort(key=lambda one: one["type"] != "extra_forbidden")
+    told = [_describe_one(one, content, whole) for one in found[:ERRORS_SHOWN_MAX]]
+    if len(found) > len(told):
+        told.append(f"There are {len(found) - len(told)} more errors.")
+    return " ".join(told)
+
+
+def _describe_one(first: ErrorDetails, content: Any, whole: type[BaseModel]) -> str:
+    """Describe one error: its place, by names, and what is expected there."""
     words: list[str] = []
     holder, last_list = whole, ""
     node = content
@@ -120,7 +153,10 @@ def _describe(error: ValidationError, content: Any, whole: type[BaseModel]) -> s
         case "missing":
             wanted = "it is missing"
         case "extra_forbidden":
-            wanted = f"this field does not exist; known fields: {', '.join(holder.model_fields)}"
+            near = difflib.get_close_matches(last_list, holder.model_fields, n=1)
+            hint = f"; the nearest is `{near[0]}`" if near else ""
+            known = ", ".join(holder.model_fields)
+            wanted = f"this field does not exist; known fields: {known}{hint}"
         case "string_pattern_mismatch":
             wanted = f"it must be {FORMS[first['ctx']['pattern']]}"
         case _:
@@ -135,7 +171,8 @@ def _name_entry(node: Any, index: int) -> str:
 
 def _list_prompts(file: ProcessFile) -> set[str]:
     names = {name for s in file.stages for name in (s.system_prompt_name, s.prompt_template_name)}
-    return names | {step.prompt_template_name for s in file.stages for step in s.steps}
+    names |= {step.prompt_template_name for s in file.stages for step in s.steps}
+    return names | ({file.repair_prompt_name} if file.repair_prompt_name else set())
 
 
 def _find_double(names: Iterable[str]) -> str | None:
@@ -164,7 +201,23 @@ def _list_errors(file: ProcessFile, prompts: Mapping[str, str]) -> Iterator[str]
             )
             yield from _list_step_errors(inner, step)
             yield from list_sample_errors(inner, step)
+    if (repair := file.repair_prompt_name) is not None:
+        yield from _list_template_errors(
+            "`repair_prompt_name`", repair, prompts, needed=("sections",), known=REPAIR_VARIABLES
+        )
     yield from list_shrink_errors(file)
+    yield from _list_seat_errors(file, prompts)
+
+
+def _list_seat_errors(file: ProcessFile, prompts: Mapping[str, str]) -> Iterator[str]:
+    if double := _find_double(angle.name.casefold() for angle in file.seats):
+        yield f"`seats`: two seats have the `name` {double!r}; rename one."
+    used = (name for name in _list_prompts(file) if name in prompts)
+    if file.seats and not any("stance" in list_variables(name, prompts[name]) for name in used):
+        yield (
+            "`seats`: no prompt uses 'stance', so no model would see it; write {{ stance }} where "
+            "it belongs."
+        )
 
 
 def _list_name_errors(where: str, stage_slug: str, output_type: str) -> Iterator[str]:
@@ -194,7 +247,12 @@ def _list_prompt_errors(where: str, stage: Stage, prompts: Mapping[str, str]) ->
 
 
 def _list_template_errors(
-    where: str, name: str, prompts: Mapping[str, str], *, needed: Sequence[str] = ()
+    where: str,
+    name: str,
+    prompts: Mapping[str, str],
+    *,
+    needed: Sequence[str] = (),
+    known: frozenset[str] = VARIABLES,
 ) -> Iterator[str]:
     if name not in prompts:
         yield f"{where} is {name!r}, but prompts/{name}.md does not exist next to the process file."
@@ -204,9 +262,9 @@ def _list_template_errors(
     except InvalidProcess as error:
         yield f"{where}: prompts/{name}.md: {error.message}"
         return
-    if unknown := sorted(found - VARIABLES):
-        known = ", ".join(sorted(VARIABLES))
-        yield f"{where}: prompts/{name}.md uses unknown variable {unknown[0]!r}. Known: {known}."
+    if unknown := sorted(found - known):
+        names = ", ".join(sorted(known))
+        yield f"{where}: prompts/{name}.md uses unknown variable {unknown[0]!r}. Known: {names}."
     if lost := [variable for variable in needed if variable not in found]:
         yield (
             f"{where}: prompts/{name}.md never uses {lost[0]!r}, so the model would not see it; "
@@ -249,8 +307,11 @@ def _list_document_errors(where: str, documents: Sequence[ExpectedDocument]) -> 
             yield f"{field} {document.key!r}: give either `heading` or `json_key`."
     if double := _find_double(document.key for document in documents):
         yield f"{field}: two documents have the `key` {double!r}; rename one."
-    if double := _find_double(d.heading.casefold() for d in documents if d.heading is not None):
-        yield f"{field}: two documents have the `heading` {double!r}; change one."
+    for document in documents:
+        if document.synonyms and document.heading is None:
+            yield f"{field} {document.key!r}: `synonyms` are for a `heading`; remove them."
+    for clash in list_clashes(documents):
+        yield f"{field}: two documents have the title or synonym {clash!r}; change one."
     if double := _find_double(d.json_key for d in documents if d.json_key is not None):
         yield f"{field}: two documents have the `json_key` {double!r}; change one."
 

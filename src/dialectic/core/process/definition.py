@@ -14,7 +14,7 @@ import functools
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
@@ -28,6 +28,10 @@ FEEDBACK = "feedback"
 STAGES_MAX = 20
 STEPS_MAX = 20
 SHRINK_MAX = 20
+SYNONYMS_MAX = 20
+ANGLES_MAX = 20
+STANCE_CHARS_MAX = 1_000
+TEMPERATURE_MAX = 2.0
 EXPECTED_TOKENS_MAX = 1_000_000
 
 # The pattern of each kind of name, and its description. Names that become parts of file names
@@ -74,6 +78,13 @@ class OnChildFailure(enum.StrEnum):
     ALL = "all"
     QUORUM = "quorum"
     ANY = "any"
+
+
+class Angles(enum.StrEnum):
+    """Which seats take the angles of a process: those of a repeated model, or all."""
+
+    REPEATED = "repeated"
+    ALWAYS = "always"
 
 
 class Overflow(enum.StrEnum):
@@ -128,6 +139,10 @@ class ExpectedDocument(_Part):
     key: str = Field(pattern=DOCUMENT_KEY, max_length=40)
     title: str = Field(min_length=1)
     heading: str | None = Field(default=None, pattern=HEADING)
+    # Other titles that models give to this section.
+    synonyms: tuple[Annotated[str, Field(pattern=ONE_LINE, max_length=80)], ...] = Field(
+        default=(), max_length=SYNONYMS_MAX
+    )
     json_key: str | None = Field(default=None, min_length=1)
     # For the lead model: each subsection becomes a file of the agreed plan, in Pending/.
     fills_pending: StrictBool = False
@@ -238,6 +253,15 @@ class Shrink(_Part):
     per_source_max: StrictInt | None = Field(default=None, ge=1)
 
 
+class Angle(_Part):
+    """What one seat argues for, so that several seats of one model write different documents."""
+
+    name: str = Field(pattern=ONE_LINE, max_length=40)
+    stance: str = Field(pattern=ONE_LINE, max_length=STANCE_CHARS_MAX)
+    # Sent to the models that accept one.
+    temperature: float | None = Field(default=None, ge=0.0, le=TEMPERATURE_MAX)
+
+
 class ProcessFile(_Part):
     """The process file as it is written."""
 
@@ -245,11 +269,20 @@ class ProcessFile(_Part):
     title: str = Field(min_length=1)
     description: str = ""
     starting_stage: str
+    # The prompt that asks once for missing sections, or for a document in place of a copy. Without
+    # it nothing is asked for again.
+    repair_prompt_name: str | None = None
     domains: tuple[str, ...] = Field(default=("General",), min_length=1)
     stages: tuple[Stage, ...] = Field(min_length=1, max_length=STAGES_MAX)
     transitions: tuple[Transition, ...] = ()
     # In the order in which they are applied.
     shrink: tuple[Shrink, ...] = Field(default=(), max_length=SHRINK_MAX)
+    # The angles of the seats, in turn.
+    seats: tuple[Angle, ...] = Field(default=(), max_length=ANGLES_MAX)
+    angles: Angles = Angles.REPEATED
+    # With more seats than this, a stage goes on when this many have finished it and the others
+    # have failed; without it every seat must finish.
+    seats_min: StrictInt | None = Field(default=None, ge=1)
 
 
 class Overlay(_Part):

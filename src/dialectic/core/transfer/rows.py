@@ -26,8 +26,10 @@ from pydantic import (
 )
 
 from dialectic.core.documents.prompts import check_manifest
+from dialectic.core.seats import SEATS_MAX
 from dialectic.core.session_state import Phase, SessionState
 from dialectic.core.strict_json import Json
+from dialectic.core.text import clean_line
 from dialectic.core.transfer.bundle_format import Several
 
 # Columns that belong to the installation.
@@ -161,6 +163,13 @@ class ProjectRow(Row):
     status: Literal["new", "active", "archived"]
     created_at: Moment
 
+    @field_validator("project_name")
+    @classmethod
+    def _clean_name(cls, name: str) -> str:
+        if not (cleaned := clean_line(name)):
+            raise ValueError("it has no visible character")
+        return cleaned
+
 
 class SessionRow(Row):
     """One run of a process, without running work."""
@@ -173,7 +182,8 @@ class SessionRow(Row):
     project_id: Annotated[UUID, _Project]
     process_template_id: Annotated[UUID, _Process]
     session_description: str
-    selected_model_ids: Annotated[Several[UUID], _Model, Field(min_length=1, max_length=12)]
+    selected_model_ids: Annotated[Several[UUID], _Model, Field(min_length=1, max_length=SEATS_MAX)]
+    dropped_seats: Several[Nth]
     lead_model_index: Nth
     current_stage_slug: str
     until_stage_slug: str
@@ -182,6 +192,7 @@ class SessionRow(Row):
     status: str
     is_autopilot: bool
     continue_until_complete: bool
+    wait_for_all: bool
     max_output_tokens: Nth | None
     # Bundles of earlier versions do not have it.
     full_answers_only: bool = False
@@ -215,6 +226,8 @@ class StageRunRow(Row):
     status: Literal["complete", "failed", "cancelled"]
     planned_units: Nth
     finished_units: Count
+    seats: Annotated[Several[Nth], Field(min_length=1)]
+    lost_seats: Several[Nth]
     started_at: Moment | None
     completed_at: Moment
 

@@ -35,6 +35,9 @@ grant execute on function
 grant execute on function dialectic.make_description_due(uuid, uuid)
   to dialectic_app, dialectic_worker;
 grant execute on function dialectic.load_figures() to dialectic_app;
+grant execute on function
+  dialectic.drop_seat(uuid, integer, integer), dialectic.settle_stages(uuid, integer)
+  to dialectic_app;
 -- Users, tokens, organisations and idempotency keys.
 grant execute on function
   dialectic.open_account(text), dialectic.add_account(text), dialectic.find_account(text),

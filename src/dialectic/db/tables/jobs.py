@@ -387,7 +387,27 @@ async def find_job(connection: Connection, job_id: UUID) -> StoredJob | None:
     return await find_row(connection, StoredJob, SQL["load_job"], job_id)
 
 
-async def rerun_failed(connection: Connection, session_id: UUID, iteration: int) -> list[str]:
-    """Rerun the jobs that failed or were cancelled; return their stages."""
-    rows = await connection.fetch(SQL["rerun_failed"], session_id, iteration)
+async def rerun_failed(
+    connection: Connection, session_id: UUID, iteration: int, *, without: Sequence[int] = ()
+) -> list[str]:
+    """Rerun the jobs that failed or were cancelled, except those of some seats.
+
+    Returns their stages.
+    """
+    rows = await connection.fetch(SQL["rerun_failed"], session_id, iteration, list(without))
+    return sorted({row["stage_slug"] for row in rows})
+
+
+async def reseat(
+    connection: Connection, session_id: UUID, iteration: int, seat: int, occupant: Json
+) -> None:
+    """Give the jobs of a seat another model, if they have not run to their end."""
+    await connection.execute(SQL["reseat"], session_id, iteration, seat, occupant)
+
+
+async def rerun_seat(
+    connection: Connection, session_id: UUID, iteration: int, seat: int, stages: Sequence[str]
+) -> list[str]:
+    """Rerun what a seat has not completed in some stages; return those that run again."""
+    rows = await connection.fetch(SQL["rerun_seat"], session_id, iteration, seat, list(stages))
     return sorted({row["stage_slug"] for row in rows})

@@ -7,6 +7,7 @@ several of them share one commit.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,6 +17,7 @@ import asyncpg
 from pydantic_core import to_jsonable_python
 
 from dialectic.contract.events import SessionEvent
+from dialectic.core.job import Job
 from dialectic.core.models.model import ModelCard
 from dialectic.core.process.definition import Process, build_expected_output, build_input_rules
 from dialectic.core.slug import disambiguate
@@ -231,6 +233,12 @@ async def load_project(connection: Connection, project_id: UUID) -> asyncpg.Reco
             f"Project {project_id} does not exist.", reason="no_project", subject=str(project_id)
         )
     return row
+
+
+async def change_total(connection: Connection, job: Job, calls: Counter[str]) -> None:
+    """Change the number of planned documents of a job's stage, by type, while it has not ended."""
+    place = (job.session_id, job.iteration_number, job.stage_slug)
+    await connection.execute(SQL["change_total"], *place, calls.total(), dict(calls))
 
 
 async def load_session(connection: Connection, session_id: UUID) -> asyncpg.Record:

@@ -366,8 +366,8 @@ def _give_up(draft: Draft) -> ContextWindowError:
     )
     return ContextWindowError(
         f"The prompt is too long: it has {draft.tokens:,} tokens ({shortened}), and {card.name} "
-        f"accepts {draft.tokens_max:,} with an answer of {cap:,}. Shorten the request, lower "
-        "--max-output-tokens, or choose a model with a larger window.",
+        f"accepts {draft.tokens_max:,} with an answer of {cap:,}. Shorten the request, limit "
+        "the length of answers, or choose a model with a larger window.",
         reason="cannot_shorten",
         subject=card.name,
         had_tokens=draft.tokens,

@@ -93,9 +93,10 @@ class Needed:
 def build_purpose(words: Words) -> str:
     """Build the purpose of shortening: the prompt's own words, without any other text.
 
-    It is the same for every turn of a document and for every model with the same prompt.
+    It is the same for every turn of a document and for every seat with the same template.
     """
-    return compose_prompt(replace(words, context=(), feedback=(), inputs=(), listing=()))
+    own = replace(words, context=(), feedback=(), inputs=(), listing=(), seat="", stance="")
+    return compose_prompt(own)
 
 
 # -- money ----------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from dialectic.api.auth import Principal
 from dialectic.api.middleware.body_limits import (
+    HEADERS_MAX,
     JSON_VALUES_MAX,
     BodyLimitMiddleware,
     Limits,
@@ -95,6 +96,21 @@ async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
     start, body = await send_to("/api/v1/projects", "application/json", sender, body_grace_s=-1.0)
     assert start["status"] == 408
     assert json.loads(body["body"])["code"] == "request_timeout"
+
+
+async def test_a_request_with_more_headers_than_any_client_sends_is_refused() -> None:
+    many = {f"x-{number}": "" for number in range(HEADERS_MAX + 1)}
+    start, body = await send_to("/api/v1/projects", "application/json", Sender(LAST), many)
+    assert start["status"] == 400
+    assert json.loads(body["body"])["code"] == "invalid_request"
+
+
+@each_case("text", ['{"a": 1, "a": 2}', '{"a": {"b": 1, "b": 1}}', "[NaN]", "[1e999]", "{"])
+async def test_json_that_readers_understand_differently_is_refused(text: str) -> None:
+    whole: Message = {"type": "http.request", "body": text.encode(), "more_body": False}
+    start, body = await send_to("/api/v1/projects", "application/json", Sender(whole))
+    assert start["status"] == 400
+    assert json.loads(body["body"])["code"] == "invalid_json"
 
 
 async def test_a_body_that_breaks_off_is_not_passed_on() -> None:

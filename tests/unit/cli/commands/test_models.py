@@ -77,7 +77,7 @@ def test_a_described_model_survives_json_and_keeps_exact_prices(rows: list[Model
 def build_trial(text: str = "OK", counted: TokenCount | None = None) -> Trial:
     usage = Usage(1_000, 20, UsageSource.REPORTED)
     reply = Reply(text, FinishReason.STOP, "end_turn", usage, None)
-    exact = TokenCount(990, CountMethod.EXACT, 990)
+    exact = TokenCount(1_000, CountMethod.EXACT, 1_000)
     return Trial(counted or exact, None, reply, first_text_s=0.2, whole_s=0.5)
 
 
@@ -89,7 +89,7 @@ def test_a_call_is_told_with_time_usage_finish_and_cost() -> None:
         "finish": "stop (end_turn)",
         "time": "0.50 s, first words after 0.20 s",
         "usage": "1000 in, 20 out, reported",
-        "counted": "990 in, exact",
+        "counted": "1000 in, exact",
         "cost": "play 0.000108, not booked",
     }
 
@@ -100,3 +100,10 @@ def test_an_estimate_is_told_with_its_margin_and_the_count_of_the_provider() -> 
     told = dict(describe_trial(CARDS[0], trial))
     assert told["counted"] == "990 in, estimate, at most 1089; its provider counts 1001"
     assert told["answer"] == "(no text, only reasoning)"
+
+
+def test_input_beyond_the_upper_bound_is_told_with_what_to_change() -> None:
+    trial = build_trial(counted=TokenCount(800, CountMethod.ESTIMATE, 880))
+    told = dict(describe_trial(CARDS[0], trial))
+    assert told["counted"].startswith("800 in, estimate, at most 880; the server counts 120 more")
+    assert "`tokenizer`" in told["counted"]

@@ -14,6 +14,7 @@ EMPTY = Money.of(0, 0)
 COST = {
     "stage_slug": "thesis",
     "model_name": "maker/model",
+    "seat": 1,
     "purpose": "call",
     "is_play": False,
     "calls": 2,

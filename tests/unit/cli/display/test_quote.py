@@ -105,7 +105,7 @@ def test_bounds_are_told_apart_from_what_is_planned() -> None:
     text = draw(build_quote(STANDARD, [PEN] * 3, BRIEF, Terms(max_continuations=2, max_retries=1)))
     assert "On top of 57 planned calls, only where it is needed:" in text
     assert "at most    114 calls" in text
-    assert "2 for each cut-off answer" in text
+    assert "2 for each unfinished answer" in text
     assert "at most    171 calls" in text
     assert "1 for each failed call" in text
     assert "Expected are" not in text

@@ -13,13 +13,13 @@ import pytest
 from dialectic.cli.display.follow import LineDisplay
 from dialectic.cli.display.progress import Counting
 from dialectic.cli.display.quote import describe_shortage
-from dialectic.cli.display.results import telling_unstarted
+from dialectic.cli.display.results import say_warnings, telling_unstarted
 from dialectic.cli.options import KEPT
 from dialectic.contract.contributions import JobError, JobRecord
 from dialectic.contract.events import SessionCancelled, SessionEvent, SessionPaused, StageEnded
-from dialectic.contract.sessions import SessionDetail, SessionRecord
+from dialectic.contract.sessions import SessionDetail, SessionRecord, StageRecord
 from dialectic.core.job import JobStatus
-from dialectic.errors import Remedy, RemedyAction
+from dialectic.errors import ExitCode, Remedy, RemedyAction
 from dialectic.pipeline.call_estimate import Terms
 from dialectic.pipeline.estimate import Brief, build_quote
 from dialectic.processes.loader import load_process
@@ -136,3 +136,38 @@ def test_nothing_is_forecast_of_a_session_that_has_ended_early(
     counting = Counting(cast("Backend", None), LineDisplay(), quote)
     counting.show(build_event(data))
     assert ("in the end" in counting.counters.describe()) is goes_on
+
+
+def build_detail(*lost: int) -> SessionDetail:
+    session = SessionRecord.model_construct(iteration_count=1, model_names=["a/b", "c/d", "e/f"])
+    slugs = ("thesis", "antithesis")
+    stages = [
+        StageRecord.model_construct(stage_slug=slug, iteration_number=1, lost_seats=list(lost))
+        for slug in slugs
+    ]
+    return SessionDetail.model_construct(session=session, stages=stages, contributions=[], plans=[])
+
+
+@each_case(
+    ("code", "lost", "strict", "end"),
+    [
+        (ExitCode.DONE, (), True, ExitCode.DONE),
+        (ExitCode.DONE, (2,), False, ExitCode.DONE),
+        (ExitCode.DONE, (2,), True, ExitCode.FAILED),
+        (ExitCode.WAITING, (2,), True, ExitCode.FAILED),
+        (ExitCode.FUNDS, (2,), True, ExitCode.FUNDS),
+    ],
+)
+def test_a_finished_session_that_lacks_a_seat_fails_only_if_it_is_strict(
+    code: ExitCode, lost: tuple[int, ...], strict: bool, end: ExitCode
+) -> None:
+    assert say_warnings(build_detail(*lost), code, strict=strict) is end
+
+
+def test_what_a_session_lacks_is_said_once_for_each_seat(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    say_warnings(build_detail(2), ExitCode.DONE, strict=False)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("Warning: seat 2 (c/d)")
+    assert "thesis, antithesis" in line

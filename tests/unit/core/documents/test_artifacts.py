@@ -67,8 +67,28 @@ def test_of_a_heading_that_stands_several_times_the_first_with_text_counts() -> 
     assert cut("## Risks\n\n## Risks\nFirst.\n\n## Risks\nSecond.") == "First."
 
 
-def test_a_heading_of_another_level_is_another_heading() -> None:
-    assert cut("# Risks\nOne.\n### Risks\nTwo.") is None
+def test_the_promised_level_counts_first_and_then_the_nearest() -> None:
+    assert cut("### Risks\nOne.\n## Risks\nTwo.") == "Two."
+    assert cut("#### Risks\nOne.\n### Risks\nTwo.") == "Two."
+    assert cut("# Risks\nOne.\n## Detail\nTwo.\n# Rest\nThree.") == "One.\n## Detail\nTwo."
+
+
+def test_a_section_ends_where_another_promised_one_begins() -> None:
+    text = "## Risks\nMany.\n### Gaps\nFew.\n#### Detail\nOne."
+    result = extract_documents(text, [RISKS, GAPS])
+    assert result.found == {"risks": "Many.", "gaps": "Few.\n#### Detail\nOne."}
+    assert result.levels == {"risks": 2, "gaps": 3}
+
+
+def test_a_document_that_is_declared_inside_another_stays_in_it() -> None:
+    text = "## Risks\nMany.\n### Detail\nOne."
+    result = extract_documents(text, [RISKS, DETAIL])
+    assert result.found == {"risks": "Many.\n### Detail\nOne.", "detail": "One."}
+
+
+def test_a_heading_whose_text_belongs_to_another_document_has_none() -> None:
+    result = extract_documents("**Risks**\n**Gaps**\nFew.", [RISKS, GAPS])
+    assert (result.found, result.missing) == ({"gaps": "Few."}, ("risks",))
 
 
 @each_case(
@@ -99,7 +119,9 @@ def test_a_heading_may_be_written_in_the_ways_of_markdown(heading: str) -> None:
         "\\## Risks",
         "## Risks#",
         "## Risks and gaps",
-        "**Risks**",
+        "Many **Risks**",
+        "- **Risks**",
+        "**Risks** are many.",
         "text ## Risks",
         "text\u2028## Risks",
         "text\x0c## Risks",
@@ -109,8 +131,10 @@ def test_a_line_that_only_resembles_the_heading_is_text(line: str) -> None:
     assert cut(f"{line}\nMany.") is None
 
 
-def test_an_underlined_line_is_text_because_a_rule_below_a_paragraph_looks_the_same() -> None:
-    assert cut("Risks\n-----\nMany.") is None
+def test_an_underlined_line_counts_if_it_is_promised_and_else_is_a_paragraph_with_a_rule() -> None:
+    assert cut("Risks\n-----\nMany.\n\nGaps\n----\nFew.") == "Many."
+    assert cut("Risks\n=====\nMany.") == "Many."
+    assert cut("Text.\nRisks\n-----\nMany.") is None, "the end of a paragraph"
     assert cut("## Risks\nMany.\n---\nMore.\n===\nRest.") == "Many.\n---\nMore.\n===\nRest."
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from dialectic.core.documents.stitching import (
     ECHO_CHARS_MIN,
     FENCE,
+    HEADING_SEAM,
     OVERLAP,
     PREAMBLE,
     RESTART,
@@ -354,3 +355,38 @@ def test_random_words_of_a_few_letters_are_joined_as_they_are() -> None:
         cut = chance.randrange(200)
         assert join([text[:cut], text[cut:]]).text == text
     assert ECHO_CHARS_MIN == 24
+
+
+# Headings at a seam -------------------------------------------------------------------------------
+
+
+@each_case(
+    ("text", "turn"),
+    [
+        ("It allows users to", "## Technical approach\nThe"),
+        ("It ends here.", "# Risks\n\nMany."),
+        ("- an item of a list", "### Detail\nOne."),
+        ("**In bold:**", "## Risks\nMany."),
+    ],
+)
+def test_a_heading_at_the_start_of_a_turn_begins_on_its_own_line(text: str, turn: str) -> None:
+    assert join([text, turn]) == Joined(f"{text}\n\n{turn}", (HEADING_SEAM,))
+
+
+@each_case(
+    ("text", "turn"),
+    [
+        ("# ", "## odd\nText."),
+        ("\n#", "# Risks\nMany."),
+        ("\n\n", "## Risks\nMany."),
+        ("We write C", "# and Python\nhere."),
+        ("under the heading `", "## Risks` it says\nmuch."),
+        ("| a | ", "## b | c |\n"),
+        ("see the section ", "## Risks for more.\nMany."),
+        ("```sh\nmake all ", "## build it\n```\n"),
+        ("It allows users to", "##"),
+        ("It allows users to", "## a heading without its end"),
+    ],
+)
+def test_what_may_belong_to_the_line_stays_in_it(text: str, turn: str) -> None:
+    assert join([text, turn]) == Joined(f"{text}{turn}")

@@ -71,6 +71,7 @@ def test_a_record_has_the_documented_form() -> None:
             "messages": [{"role": "user", "content": "Why?"}],
             "max_output_tokens": 100,
             "variant": 2,
+            "temperature": None,
         },
         "answer": {
             "text": REPLY.text,

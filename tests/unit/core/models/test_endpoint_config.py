@@ -122,6 +122,7 @@ def test_everything_that_can_be_said_is_taken_as_it_was_said() -> None:
             wire_name="tiny 7b",
             supports_system_prompt=False,
             is_reasoning=True,
+            accepts_temperature=False,
             extra_body={"top_k": 3, "nested": {"list": [1.5, "a", True]}},
         ),
     )

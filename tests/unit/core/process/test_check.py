@@ -238,7 +238,7 @@ def test_no_value_in_any_field_makes_checking_fail_in_another_way(
         lambda c: stage(c, "synthesis")["expected_output_artifacts"].append(
             {"key": "more", "title": "More", "heading": "## RISKS"}
         ),
-        "`expected_output_artifacts`: two documents have the `heading` '## risks'",
+        "`expected_output_artifacts`: two documents have the title or synonym 'RISKS'",
     ),
     (
         lambda c: stage(c, "synthesis")["expected_output_artifacts"].append(
@@ -591,3 +591,43 @@ def test_an_overlay_is_told_by_its_own_file_where_it_has_one() -> None:
             place="here.toml",
             overlay_places=["a.toml", "b.toml"],
         )
+
+
+ANGLE = {"name": "sceptic", "stance": "Doubt it."}
+
+
+@named(
+    (lambda content: content.update(seats=[ANGLE]), "no prompt uses 'stance'"),
+    (lambda content: content.update(seats=[ANGLE, ANGLE]), "two seats have the `name` 'sceptic'"),
+    (lambda content: content.update(seats=[{**ANGLE, "temperature": 3}]), "seat 'sceptic'"),
+    (lambda content: content.update(seats=[{"name": "sceptic"}]), "seat 'sceptic': `stance`"),
+    (lambda content: content.update(seats_min=0), "`seats_min`"),
+    (lambda content: content.update(angles="never"), "`angles`"),
+)
+def test_angles_and_a_quorum_that_make_no_sense_are_refused(change: Change, words: str) -> None:
+    assert words in refuse(changed(change))
+
+
+def test_a_process_may_declare_angles_and_a_quorum() -> None:
+    prompts = {**PROMPTS, "open": PROMPTS["open"] + " {{ stance }}"}
+    content = changed(lambda content: content.update(seats=[ANGLE], seats_min=2, angles="always"))
+    file = build(content, prompts, OVERLAYS).file
+    assert (file.seats[0].name, file.seats[0].temperature, file.seats_min) == ("sceptic", None, 2)
+
+
+def test_a_misspelled_field_is_told_before_the_one_that_is_missing_for_it() -> None:
+    def misspell(content: Content) -> None:
+        thesis = stage(content, "thesis")
+        thesis["ouput_type"] = thesis.pop("output_type")
+
+    told = refuse(changed(misspell))
+    unknown, missing = told.index("`ouput_type`"), told.index("`output_type`: it is missing")
+    assert unknown < missing
+    assert "the nearest is `output_type`" in told
+
+
+def test_more_errors_than_are_shown_are_counted() -> None:
+    def add_fields(content: Content) -> None:
+        content |= {f"unknown_{number}": 1 for number in range(8)}
+
+    assert refuse(changed(add_fields)).endswith("There are 3 more errors.")

@@ -25,6 +25,7 @@ begin
     perform dialectic.lock_planners(p_job);
   end if;
   perform dialectic.tell_failure(p_job);
+  perform dialectic.lose_seat(p_job);
   if p_job.status = 'completed' then
     perform dialectic.count_finished_units(p_job);
   else

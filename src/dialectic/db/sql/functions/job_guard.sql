@@ -17,8 +17,9 @@ begin
     return new;
   end if;
 
-  if (new.tenant_id, new.id, new.session_id, new.parent_job_id, new.payload)
-      is distinct from (old.tenant_id, old.id, old.session_id, old.parent_job_id, old.payload) then
+  if (new.tenant_id, new.id, new.session_id, new.parent_job_id)
+      is distinct from (old.tenant_id, old.id, old.session_id, old.parent_job_id)
+      or new.payload <> old.payload and not dialectic.is_reseated(old, new) then
     raise exception 'the definition of job % is immutable', old.id
       using errcode = 'DJ002', constraint = 'job_never_changes';
   end if;

@@ -63,7 +63,8 @@ $$;
 -- two jobs that end concurrently lock the same rows in the same order. This includes:
 --   the parent's siblings, which are woken if this job's end finishes a step
 --   the jobs that the parent's end wakes: it may end with this job, in its last step or on failure
---   after a failure, the jobs of later stages: the stage may fail, which cancels them
+--   after a failure, the jobs of later stages: the stage may fail, which cancels them, or the seat
+--   may leave, which cancels its jobs
 create or replace function dialectic.lock_planners(p_job dialectic.dialectic_generation_jobs)
 returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
@@ -93,7 +94,10 @@ begin
     where p_job.status <> 'completed'
       and j.tenant_id = p_job.tenant_id and j.session_id = p_job.session_id
       and j.iteration_number = p_job.iteration_number and j.stage_slug <> p_job.stage_slug
-      and dialectic.is_waiting(j.status)
+      and (
+        dialectic.is_waiting(j.status)
+        or dialectic.seat_of(j) = dialectic.seat_of(p_job) and not dialectic.is_ended(j.status)
+      )
       and j.parent_job_id is null and j.job_type is distinct from 'combine'
   ) moved
   join dialectic.dialectic_generation_jobs j using (tenant_id, id)

@@ -92,6 +92,7 @@ declare
   v_done integer;
   v_failed integer;
   v_cancelled integer;
+  v_spared integer;
   v_status text;
 begin
   select r.* into v_run
@@ -106,19 +107,29 @@ begin
     count(*) filter (where not dialectic.is_ended(j.status)),
     count(*) filter (where j.status = 'completed'),
     count(*) filter (where j.status in ('failed', 'retry_loop_failed')),
-    count(*) filter (where j.status = 'cancelled')
-  into v_open, v_done, v_failed, v_cancelled
+    count(*) filter (where j.status = 'cancelled'),
+    -- A seat that left is missing, but the stage does without it.
+    count(*) filter (where j.status <> 'completed' and dialectic.seat_of(j) = any (s.dropped_seats))
+  into v_open, v_done, v_failed, v_cancelled, v_spared
   from dialectic.dialectic_generation_jobs j
-  where j.tenant_id = p_tenant_id and j.session_id = p_session_id and j.parent_job_id is null
+  join dialectic.dialectic_sessions s on s.tenant_id = j.tenant_id and s.id = j.session_id
+  where j.tenant_id = p_tenant_id and j.session_id = p_session_id
     and j.iteration_number = p_iteration and j.stage_slug = p_stage
-    and j.payload ->> 'replaces' is null and j.job_type is distinct from 'combine';
+    and dialectic.is_part_of_stage(j);
   if v_open > 0 or v_done + v_failed + v_cancelled = 0 then
     return;
   end if;
 
-  v_status := case when v_failed > 0 then 'failed' when v_cancelled > 0 then 'cancelled' else 'complete' end;
+  v_status := case
+    when v_done > 0 and v_failed + v_cancelled = v_spared then 'complete'
+    when v_failed > 0 then 'failed'
+    else 'cancelled'
+  end;
   update dialectic.dialectic_stage_runs r
-  set status = v_status, completed_at = dialectic.now()
+  set status = v_status, completed_at = dialectic.now(),
+      -- The documents of a seat that left will not come.
+      planned_units = case when v_status = 'complete' and r.lost_seats <> '{}'
+        then greatest(1, r.finished_units) else r.planned_units end
   where r.tenant_id = p_tenant_id and r.session_id = p_session_id
     and r.iteration_number = p_iteration and r.stage_slug = p_stage;
   perform dialectic.notify_session(p_tenant_id, p_session_id, 'contribution_generation_complete',

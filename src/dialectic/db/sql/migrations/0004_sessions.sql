@@ -61,8 +61,11 @@ create table dialectic_sessions (
   wallet_id uuid not null,
   -- What the session is about beyond the project's prompt; a part of every prompt.
   session_description text not null default '',
+  -- The models of its seats, by number. A seat that left keeps its number and its entry.
   selected_model_ids uuid[] not null
-    check (cardinality(selected_model_ids) between 1 and 12),
+    check (cardinality(selected_model_ids) between 1 and 60),
+  -- The seats that left: dropped by a user, or failed while the others go on.
+  dropped_seats integer[] not null default '{}',
   lead_model_index integer not null default 1 check (lead_model_index >= 1),
   current_stage_slug text not null,
   until_stage_slug text not null,
@@ -73,6 +76,8 @@ create table dialectic_sessions (
     check (phase_before_pause not in ('paused', 'cancelled')),
   is_autopilot boolean not null default true,
   continue_until_complete boolean not null default true,
+  -- A stage fails if any seat fails, whatever the process says.
+  wait_for_all boolean not null default false,
   max_output_tokens integer check (max_output_tokens > 0),
   -- Whether calls wait for money rather than get a shorter answer for lack of it.
   full_answers_only boolean not null default false,
@@ -91,7 +96,10 @@ create table dialectic_sessions (
   foreign key (tenant_id, wallet_id) references token_wallets (tenant_id, id),
   unique (tenant_id, idempotency_key),
   constraint paused_remembers_what_was check ((phase = 'paused') = (phase_before_pause is not null)),
-  constraint lead_is_one_of_the_models check (lead_model_index <= cardinality(selected_model_ids))
+  constraint lead_is_one_of_the_models check (lead_model_index <= cardinality(selected_model_ids)),
+  constraint a_seat_is_left check (
+    cardinality(dropped_seats) < cardinality(selected_model_ids)
+    and 0 < all (dropped_seats) and cardinality(selected_model_ids) >= all (dropped_seats))
 );
 create index sessions_newest_first on dialectic_sessions (tenant_id, created_at desc);
 -- The first eight digits of its id name a session's folder, within its project.
@@ -114,6 +122,9 @@ create table dialectic_stage_runs (
   finished_units integer not null default 0 check (finished_units >= 0),
   -- The same by step, under the type of its documents: {"thesis": {"label", "planned", "finished"}}.
   step_units jsonb,
+  -- The seats that take part, and those of them without which the stage ended.
+  seats integer[] not null default '{1}' check (cardinality(seats) >= 1),
+  lost_seats integer[] not null default '{}' check (lost_seats <@ seats),
   started_at timestamptz,
   completed_at timestamptz,
   primary key (tenant_id, session_id, iteration_number, stage_slug),

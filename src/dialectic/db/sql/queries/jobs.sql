@@ -218,10 +218,30 @@ where id = $1
 select rerun_needed($1, $2)
 
 -- name: rerun_failed
--- Rerun the failed jobs and those that ended with them. Saved results stay.
+-- Rerun the failed jobs and those that ended with them, except those of seats that left ($3).
+-- Saved results stay.
 update dialectic_generation_jobs
 set status = 'pending', status_reason = null, retry_count = 0, lost_count = 0,
     run_at = dialectic.now()
 where session_id = $1 and iteration_number = $2
   and status in ('failed', 'retry_loop_failed', 'cancelled')
+  and not (job_type in ('plan', 'execute') and (payload ->> 'model_index')::integer = any ($3))
+returning stage_slug
+
+-- name: reseat
+-- Give the jobs of a seat ($3) another model, if they have not run to their end.
+update dialectic_generation_jobs
+set payload = payload || $4::jsonb
+where session_id = $1 and iteration_number = $2 and (payload ->> 'model_index')::integer = $3
+  and job_type in ('plan', 'execute') and payload ->> 'replaces' is null
+  and status not in ('processing', 'completed')
+
+-- name: rerun_seat
+-- Rerun what a seat ($3) has not completed in some stages.
+update dialectic_generation_jobs
+set status = 'pending', status_reason = null, retry_count = 0, lost_count = 0,
+    run_at = dialectic.now()
+where session_id = $1 and iteration_number = $2 and (payload ->> 'model_index')::integer = $3
+  and job_type in ('plan', 'execute') and payload ->> 'replaces' is null
+  and status in ('failed', 'retry_loop_failed', 'cancelled') and stage_slug = any ($4)
 returning stage_slug

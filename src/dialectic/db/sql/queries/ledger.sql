@@ -61,7 +61,8 @@ order by hold_key
 select * from token_wallet_holds where hold_key = $1
 
 -- name: report_costs
-select stage_slug, model_name, purpose, is_play,
+select h.stage_slug, h.model_name, (j.payload ->> 'model_index')::integer as seat, h.purpose,
+  h.is_play,
   count(*) filter (where state = 'posted') as calls,
   coalesce(sum(input_tokens), 0)::bigint as input_tokens,
   coalesce(sum(output_tokens), 0)::bigint as output_tokens,
@@ -71,10 +72,11 @@ select stage_slug, model_name, purpose, is_play,
   count(*) filter (where state = 'lost') as lost_calls,
   coalesce(sum(cost_credits) filter (where state = 'lost'), 0)::bigint as lost_credits,
   coalesce(sum(amount_credits) filter (where state = 'pending'), 0)::bigint as held_credits
-from token_wallet_holds
-where session_id = $1
-group by stage_slug, model_name, purpose, is_play
-order by min(created_at), model_name, purpose, is_play
+from token_wallet_holds h
+left join dialectic_generation_jobs j on j.tenant_id = h.tenant_id and j.id = h.job_id
+where h.session_id = $1
+group by h.stage_slug, h.model_name, seat, h.purpose, h.is_play
+order by min(h.created_at), h.model_name, seat, h.purpose, h.is_play
 
 -- name: be_patient
 -- A check of the whole history may exceed the usual transaction timeout. Servers before version 17

@@ -145,21 +145,33 @@ delete from dialectic_projects where id = $1
 insert into dialectic_sessions
   (tenant_id, id, project_id, user_id, process_template_id, wallet_id, selected_model_ids,
    lead_model_index, current_stage_slug, until_stage_slug, max_retries, session_description,
-   is_autopilot, continue_until_complete, max_output_tokens, full_answers_only)
+   is_autopilot, continue_until_complete, wait_for_all, max_output_tokens, full_answers_only)
 select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, asked.session_description,
-  asked.is_autopilot, asked.continue_until_complete, asked.max_output_tokens, asked.full_answers_only
+  asked.is_autopilot, asked.continue_until_complete, asked.wait_for_all, asked.max_output_tokens,
+  asked.full_answers_only
 from jsonb_populate_record(null::dialectic_sessions, $12) asked
 
 -- name: insert_stage_run
 insert into dialectic_stage_runs
   (tenant_id, session_id, iteration_number, stage_slug, position, is_last, planned_units, step_units,
-   status)
-values ($1, $2, $3, $4, $5, $6, $7, $8, 'waiting')
+   seats, status)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'waiting')
 on conflict do nothing
 returning stage_slug
 
 -- name: begin_stage_run
 select begin_stage($1, $2, $3)
+
+-- name: change_total
+-- $5: the planned documents by their types.
+update dialectic_stage_runs
+set planned_units = greatest($4, finished_units),
+    step_units = (
+      select jsonb_object_agg(step.key, step.value || jsonb_build_object('planned', greatest(
+        coalesce(($5::jsonb ->> step.key)::integer, 0), (step.value ->> 'finished')::integer)))
+      from jsonb_each(step_units) step
+    )
+where session_id = $1 and iteration_number = $2 and stage_slug = $3 and completed_at is null
 
 -- name: list_files_of_project
 select path, mime_type, size_bytes, sha256 from dialectic_files
@@ -255,10 +267,9 @@ limit 5
 
 -- name: load_session
 select s.id, s.project_id, s.user_id, s.wallet_id, s.session_description, s.phase,
-  s.current_stage_slug, s.until_stage_slug,
-  s.iteration_count, s.selected_model_ids, s.lead_model_index, s.is_autopilot,
-  s.continue_until_complete, s.max_output_tokens, s.full_answers_only, s.max_retries, s.created_at,
-  p.project_name,
+  s.current_stage_slug, s.until_stage_slug, s.iteration_count, s.selected_model_ids, s.dropped_seats,
+  s.lead_model_index, s.is_autopilot, s.wait_for_all, s.continue_until_complete, s.max_output_tokens,
+  s.full_answers_only, s.max_retries, s.created_at, p.project_name,
   p.slug as project_slug, t.id as process_template_id, t.name as process_name, t.content_hash,
   g.budget_credits, coalesce(g.spent_credits, 0) as spent_credits,
   coalesce(g.play_spent_credits, 0) as play_spent_credits,
@@ -268,7 +279,7 @@ select s.id, s.project_id, s.user_id, s.wallet_id, s.session_description, s.phas
     join ai_providers m on m.tenant_id = s.tenant_id and m.id = chosen.id
     order by chosen.nth
   ) as model_names,
-  cardinality(s.selected_model_ids) as model_count,
+  cardinality(s.selected_model_ids) - cardinality(s.dropped_seats) as model_count,
   (select m.api_identifier from ai_providers m
     where m.tenant_id = s.tenant_id and m.id = s.selected_model_ids[s.lead_model_index]) as lead
 from dialectic_sessions s
@@ -281,15 +292,53 @@ where s.id = $1
 update dialectic_sessions
 set continue_until_complete = coalesce($2, continue_until_complete),
     max_output_tokens = case when not $4 then coalesce($3, max_output_tokens) end,
-    full_answers_only = coalesce($5, full_answers_only)
+    full_answers_only = coalesce($5, full_answers_only),
+    wait_for_all = coalesce($6, wait_for_all)
 where id = $1
 
 -- name: set_full_answers_only
 update dialectic_sessions set full_answers_only = $2 where id = $1
 
--- name: change_models
--- Keep the lead model if it is among the new models; otherwise the first one leads.
-update dialectic_sessions set selected_model_ids = $2, lead_model_index = 1 where id = $1
+-- name: change_seats
+update dialectic_sessions
+set selected_model_ids = $2, dropped_seats = $3, lead_model_index = $4
+where id = $1
+
+-- name: has_stage_runs
+select exists (select from dialectic_stage_runs where session_id = $1)
+
+-- name: bring_back_failed
+-- The seats that left because their part of a stage failed take part again; returns them.
+with failed as (
+  select distinct (j.payload ->> 'model_index')::integer as seat
+  from dialectic_generation_jobs j
+  where j.session_id = $1 and j.iteration_number = $2 and j.parent_job_id is null
+    and j.job_type is distinct from 'combine' and j.payload ->> 'replaces' is null
+    and j.status in ('failed', 'retry_loop_failed')
+), back as (
+  update dialectic_sessions s
+  set dropped_seats = array(
+    select d from unnest(s.dropped_seats) d where d not in (select f.seat from failed f))
+  where s.id = $1
+), rejoined as (
+  update dialectic_stage_runs r
+  set lost_seats = array(
+    select l from unnest(r.lost_seats) l where l not in (select f.seat from failed f))
+  where r.session_id = $1 and r.iteration_number = $2 and r.completed_at is null
+)
+select seat from failed
+
+-- name: drop_seat
+select dialectic.drop_seat($1, $2, $3)
+
+-- name: settle_stages
+select dialectic.settle_stages($1, $2)
+
+-- name: rejoin_stages
+-- A seat takes part again in the stages of an iteration that have not ended.
+update dialectic_stage_runs
+set lost_seats = array_remove(lost_seats, $3)
+where session_id = $1 and iteration_number = $2 and completed_at is null
 
 -- name: lock_session
 -- Serialise actions on a session, such as two starts of the same stage.
@@ -310,10 +359,60 @@ where r.session_id = $1 and r.iteration_number = $2 and r.status in ('failed', '
 select definition, content_hash from dialectic_process_templates where id = $1
 
 -- name: list_stage_runs
-select stage_slug, iteration_number, status, planned_units, finished_units, started_at, completed_at
+select stage_slug, iteration_number, status, planned_units, finished_units, seats, lost_seats,
+  started_at, completed_at
 from dialectic_stage_runs
 where session_id = $1
 order by iteration_number, position
+
+-- name: list_plan_sources
+-- For each complete stage that promises a plan: the model whose checklist fills Pending/, or null.
+select r.stage_slug, r.iteration_number, f.model_name,
+  coalesce(f.model_index = s.lead_model_index, false) as is_lead
+from dialectic_sessions s
+join dialectic_stages t on t.tenant_id = s.tenant_id and t.process_template_id = s.process_template_id
+  and t.expected_output_artifacts @> '{"documents": [{"fills_pending": true}]}'
+join dialectic_stage_runs r on r.tenant_id = s.tenant_id and r.session_id = s.id
+  and r.stage_slug = t.slug and r.status = 'complete'
+left join lateral (
+  select c.model_name, c.model_index
+  from dialectic_contributions c
+  join dialectic_project_resources p
+    on p.tenant_id = c.tenant_id and p.source_contribution_id = c.id and p.resource_type = 'work_item'
+  where c.tenant_id = s.tenant_id and c.session_id = s.id
+    and c.iteration_number = r.iteration_number and c.stage = r.stage_slug
+  limit 1
+) f on true
+where s.id = $1
+order by r.iteration_number, r.position
+
+-- name: list_plan_answers
+-- The models of a stage in the order in which their checklists count: the lead, then those after it.
+-- The caller holds the lock of the stage's row.
+select m.model_index, c.model_name, c.id as contribution_id, c.content,
+  c.id is null and not m.has_ended as is_awaited,
+  exists (
+    select from dialectic_project_resources p
+    where p.tenant_id = c.tenant_id and p.source_contribution_id = c.id
+      and p.resource_type = 'work_item'
+  ) as has_filled
+from dialectic_sessions s
+cross join lateral (
+  select (j.payload ->> 'model_index')::integer as model_index,
+    bool_and(dialectic.is_ended(j.status)) as has_ended
+  from dialectic_generation_jobs j
+  where j.tenant_id = s.tenant_id and j.session_id = s.id and j.iteration_number = $2
+    and j.stage_slug = $3 and j.parent_job_id is null and j.payload ->> 'replaces' is null
+    and j.job_type is distinct from 'combine'
+  group by 1
+) m
+left join dialectic_contributions c
+  on c.tenant_id = s.tenant_id and c.session_id = s.id and c.iteration_number = $2 and c.stage = $3
+  and c.contribution_type = $4 and c.model_index = m.model_index
+  and c.edit_version = 1
+where s.id = $1
+order by (m.model_index - s.lead_model_index + cardinality(s.selected_model_ids))
+  % cardinality(s.selected_model_ids), c.rank
 
 -- name: insert_contribution
 -- With its files, as insert_files does. Followers of the session receive the full record, with an
@@ -403,7 +502,20 @@ order by c.iteration_number, r.position, c.contribution_type, c.model_index, c.r
 select s.id as session_id, s.project_id, s.user_id, s.wallet_id, s.process_template_id, s.is_autopilot,
   s.continue_until_complete as continues, s.max_output_tokens, s.full_answers_only, s.max_retries,
   s.lead_model_index,
-  s.selected_model_ids as model_ids,
+  s.selected_model_ids as model_ids, s.dropped_seats,
+  (
+    select max(seat) from dialectic_stage_runs r cross join lateral unnest(r.seats) seat
+    where r.tenant_id = s.tenant_id and r.session_id = s.id and r.iteration_number = 1
+      and r.position = 1
+  ) as seats_first,
+  (
+    select coalesce(jsonb_agg(jsonb_build_object(
+      'stage_slug', r.stage_slug, 'seats', r.seats, 'lost_seats', r.lost_seats,
+      'planned_units', r.planned_units)
+      order by r.position), '[]')
+    from dialectic_stage_runs r
+    where r.tenant_id = s.tenant_id and r.session_id = s.id and r.iteration_number = $2
+  ) as seated,
   p.slug as project_slug, p.project_name, d.name as domain,
   concat_ws(e'\n\n', p.initial_user_prompt, nullif(s.session_description, '')) as request,
   not exists (
@@ -459,7 +571,7 @@ select
   (select coalesce(json_agg(json_build_object(
       'id', coalesce(c.original_model_contribution_id, c.id), 'type', c.contribution_type,
       'stage_slug', c.stage, 'model_index', c.model_index, 'rank', c.rank,
-      'source_group', c.source_group, 'origin', c.origin)), '[]')
+      'source_group', c.source_group, 'origin', c.origin, 'model_name', c.model_name)), '[]')
     from dialectic_contributions c
     where c.session_id = $1 and c.iteration_number = $2 and c.is_latest_edit
   ) as documents,
