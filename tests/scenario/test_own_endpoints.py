@@ -21,10 +21,13 @@ from dialectic.postgres import embedded
 from dialectic.worker.worker import Worker
 from dialectic_simulator import Simulator, open_simulator
 from tests.cases import each_case
+from tests.command_pool import CommandResult
 from tests.database.job_table import database_of_a_module
 from tests.problems import check_problem
 from tests.scenario.api_in_process import Api, ApiUser, open_api
+from tests.scenario.server_thread import open_remote_server
 from tests.scenario.simulated_endpoints import PLAIN_TOKENS
+from tests.scenario.test_run import Home
 from tests.waiting import PATIENCE_S, until
 
 KEY = "sk-of-a-tenant-7Hq3"
@@ -368,3 +371,56 @@ async def test_an_account_has_a_limited_number_of_endpoints(houses: Houses) -> N
     answer = await anna.client.post("/endpoints", json=build_request(houses.annas))
     problem = check_problem(answer, 409, "conflict")
     assert problem["reason"] == "too_many_endpoints"
+
+
+# -- the command line ------------------------------------------------------------------------------
+
+
+async def test_a_user_of_a_server_adds_tests_uses_and_removes_an_endpoint(
+    address: Address, tmp_path: Path
+) -> None:
+    async with open_simulator(build_script("From Anna's.")) as simulator:
+        settings = {"encryption_key": ENCRYPTION_KEY, "tenant_origins": simulator.url("")}
+        with open_remote_server(address, tmp_path / "server", **settings) as remote:
+            home, server = Home(tmp_path / "home"), ("--server", remote.url)
+
+            async def tell(*words: str, stdin: str = "", code: int = 0) -> CommandResult:
+                result = await asyncio.to_thread(
+                    home.tell, *server, *words, stdin=stdin, token=remote.anna
+                )
+                assert result.code == code, (words, result.stderr)
+                assert KEY not in result.stdout + result.stderr
+                return result
+
+            add = ("endpoint", "add", "acme", "--url", simulator.base_url("openai"))
+            model = ("--model", "writer,window=64000,output=2000,tokenizer=chars:4")
+            assert "No endpoints" in (await tell("endpoint", "list")).stderr
+            await tell(*add, "--model", "writer,windows=1", stdin=KEY, code=2)
+            await tell(*add, *model, code=2)  # without a key, and no terminal to type it
+            added = await tell(*add, *model, "--key-file=-", stdin=f"{KEY}\n")
+            assert WRITER in added.stderr
+            assert WRITER in (await tell("endpoint", "list")).stdout
+            assert "From Anna's." in (await tell("endpoint", "test", "acme")).stdout
+            assert WRITER in (await tell("models", "list")).stdout
+            run = ("run", "A hall.", "--models", WRITER, "--until", "thesis", "--yes")
+            await tell(*run)
+            assert "Removed" in (await tell("endpoint", "remove", "acme")).stderr
+            refused = await tell(*run, code=2)
+            assert "endpoint add acme" in refused.stderr
+            assert {call.has_key for call in simulator.log.calls} == {True}
+
+
+async def test_the_wallet_of_a_tenant_pays_nothing_and_the_tokens_are_counted(
+    houses: Houses,
+) -> None:
+    api, anna = houses.api, houses.api.anna
+    await anna.post("/endpoints", build_request(houses.annas))
+    session = await anna.make_session(models=[WRITER], budget="0.000001")
+    await anna.post(f"/sessions/{session['id']}/generate")
+    await api.work(anna, session["id"])
+    costs = (await anna.get(f"/sessions/{session['id']}/costs"))["items"]
+    assert {(cost["model"], cost["charged"], cost["held"]) for cost in costs} == {
+        (WRITER, "0", "0")
+    }
+    assert all(cost["input_tokens"] > 0 and cost["output_tokens"] > 0 for cost in costs)
+    assert (await anna.get("/wallet"))["money"]["balance"] == "0"
