@@ -28,10 +28,11 @@ from dialectic.pipeline.fit.combine import (
 )
 from dialectic.pipeline.fit.embed import Library
 from dialectic.pipeline.fit.retrieve import retrieve_inputs
-from dialectic.pipeline.fit.shorten import Abstractor, Extractor
+from dialectic.pipeline.fit.shorten import TEMPLATE_NAME, Abstractor, Extractor
 from dialectic.pipeline.fit.turn import Needed, Replacement, Turn, build_purpose
 from dialectic.pipeline.gather import Material
 from dialectic.pipeline.own_models import load_card
+from dialectic.processes.loader import get_shared_prompt
 from dialectic.tokens.counting import count_request_tokens
 
 
@@ -68,7 +69,8 @@ async def choose_compressor(turn: Turn) -> Extractor:
     # The lead model writes the abstracts for all models, so that they are paid for once.
     lead = turn.context.models[turn.context.lead_model_index - 1]
     writer = await load_card(turn.engine, turn.job.tenant_id, lead)
-    return Abstractor(turn, library, purpose, writer=writer)
+    template = get_shared_prompt(turn.context.process, TEMPLATE_NAME)
+    return Abstractor(turn, library, purpose, writer=writer, template=template)
 
 
 def measure_room(material: Material, card: ModelCard) -> int | None:
