@@ -65,7 +65,7 @@ class Agents:
     is_discerning: bool = True
 
     def refutes(self, fact: str, chance: Random) -> bool:
-        """Judge the reason of a rejection: whoever sees no fault in the fact refutes it."""
+        """Judge the reason of a rejection: a judge who sees no fault in the fact refutes it."""
         sees_fault = ATTACKS[fact[0]] if self.is_discerning else 0.5
         return chance.random() >= sees_fault
 
