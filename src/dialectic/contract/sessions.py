@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
-from pydantic import BaseModel, Field, SkipValidation, model_validator
+from pydantic import BaseModel, Field, SkipValidation, computed_field, model_validator
 
 from dialectic.contract.base import (
     Column,
@@ -51,6 +51,7 @@ OutputTokens = Annotated[
 ]
 
 
+STATUS_TEXT = "The status in words, for people."
 FULL_ANSWERS = "Whether calls wait for money rather than get a shorter answer for lack of it."
 
 
@@ -171,6 +172,7 @@ class SessionSummary(ResponseBody):
     status: str = Field(examples=["generating_thesis"])
     current_stage: Annotated[str, Column("current_stage_slug")]
     iteration: Annotated[int, Column("iteration_count")]
+    until: Annotated[str, Column("until_stage_slug")]
     model_count: int
     created_at: datetime
 
@@ -178,6 +180,11 @@ class SessionSummary(ResponseBody):
     def state(self) -> SessionState:
         """The stage and the phase that the status shows."""
         return SessionState.parse(self.status, self.current_stage)
+
+    @computed_field(description=STATUS_TEXT, examples=["waiting for you after thesis"])  # type: ignore[prop-decorator]
+    @property
+    def status_text(self) -> str:
+        return self.state.describe(self.until)
 
 
 class Session(SessionSummary):
@@ -190,7 +197,6 @@ class Session(SessionSummary):
     seats: list[Seat]
     lead: str
     process: Annotated[str, Column("process_name")]
-    until: Annotated[str, Column("until_stage_slug")]
     is_autopilot: bool
     continue_until_complete: bool
     wait_for_all: bool
@@ -324,6 +330,11 @@ class SessionRecord(ResponseBody):
     def state(self) -> SessionState:
         """The stage and the phase that the status shows."""
         return SessionState.parse(self.status, self.current_stage_slug)
+
+    @computed_field(description=STATUS_TEXT)  # type: ignore[prop-decorator]
+    @property
+    def status_text(self) -> str:
+        return self.state.describe(self.until_stage_slug)
 
 
 class StageRecord(ResponseBody):

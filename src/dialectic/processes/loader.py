@@ -15,6 +15,7 @@ from pathlib import Path
 from dialectic.core.process.check import build_process
 from dialectic.core.process.definition import SLUG, Process
 from dialectic.core.strict_json import Json
+from dialectic.core.suggestion import suggest
 from dialectic.errors import ConfigurationError, InvalidProcess, NotFound
 
 FILE_NAME = "process.toml"
@@ -56,6 +57,7 @@ def _build_not_found(name: str, own: Path | None, advice: str = "") -> NotFound:
     mine = _list_names(own) if own is not None else []
     sentences = (
         f"Process {name!r} does not exist.",
+        suggest(name, [*mine, *_list_names(_shipped())]),
         f"Shipped: {', '.join(_list_names(_shipped()))}.",
         f"Your own: {', '.join(mine)}." if mine else "",
         advice,

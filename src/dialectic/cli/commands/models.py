@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 import time
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from dialectic.contract.accounts import ListedModel, Model
 from dialectic.core.models.messages import Message, Reply, Request, Role, UsageSource
 from dialectic.core.models.model import ModelCard, parse_tokenizer
 from dialectic.core.money.price import format_credits, is_play, price_call
+from dialectic.core.suggestion import suggest
 from dialectic.errors import DialecticError, ExitCode, KeyMissing, UsageError
 from dialectic.providers.catalog import Catalog, build_catalog
 from dialectic.providers.model_list import (
@@ -156,8 +156,7 @@ async def _sync(settings: Settings, only: str | None) -> ExitCode:
 
 def _refuse(catalog: Catalog, only: str | None) -> DialecticError:
     if only is not None and only not in catalog.endpoints:
-        near = difflib.get_close_matches(only, catalog.endpoints, n=1)
-        hint = f"Did you mean `{near[0]}`?" if near else f"Known: {', '.join(catalog.endpoints)}."
+        hint = suggest(only, catalog.endpoints, f"Known: {', '.join(catalog.endpoints)}.")
         return UsageError(
             f"Endpoint {only!r} does not exist. {hint}",
             reason="no_endpoint",

@@ -40,7 +40,7 @@ from dialectic.contract.contributions import JobRecord
 from dialectic.contract.projects import Kind
 from dialectic.contract.sessions import SessionDetail, SessionRecord
 from dialectic.core.documents.shortcomings import describe_document
-from dialectic.core.job import JobStatus
+from dialectic.core.job import JobStatus, describe_status
 from dialectic.core.money.price import parse_usd
 from dialectic.core.money.quote import SessionForecast
 from dialectic.core.seats import describe_seat
@@ -48,7 +48,7 @@ from dialectic.errors import ExitCode, Remedy, RemedyAction, UsageError
 
 LIST_MAX = 50
 # The fields of a session in the list for programs.
-LISTED = {"id", "status", "created_at", "project_name", "model_count"}
+LISTED = {"id", "status", "status_text", "created_at", "project_name", "model_count"}
 job_option = click.option(
     "--job", metavar="JOB", help="Only this job: an id that `status` shows, or a prefix of it."
 )
@@ -111,12 +111,12 @@ async def show_list(backend: Backend, *, as_json: bool) -> None:
         listed = [row.model_dump(include=LISTED) for row in rows]
         echo_json({"sessions": listed, "has_more": has_more})
         return
-    width = max((len(row.status) for row in rows), default=0)
+    width = max((len(row.status_text) for row in rows), default=0)
     for row in rows:
         click.echo(
             printable(
                 f"{str(row.id)[:8]}  {show_time(row.created_at)}  "
-                f"{count(row.model_count, 'model'):<9}  {row.status:<{width}}  "
+                f"{count(row.model_count, 'model'):<9}  {row.status_text:<{width}}  "
                 f"{row.project_name}"
             )
         )
@@ -158,7 +158,7 @@ def _describe(backend: Backend, detail: SessionDetail) -> Iterator[str]:
     session = detail.session
     yield f"Session   {session.id}"
     yield f"Project   {session.project_name}"
-    yield f"Status    {session.status}"
+    yield f"Status    {session.status_text}"
     yield f"Models    {', '.join(_name_models(session))}"
     if not session.continue_until_complete:
         yield "Cut off   truncated responses are not continued (--no-continue)"
@@ -175,7 +175,7 @@ def _describe(backend: Backend, detail: SessionDetail) -> Iterator[str]:
             continue
         reason = f" ({job.status_reason})" if job.status_reason else ""
         who = name_seat(session, job.model_index, job.model_name)
-        yield f"Job       {str(job.id)[:8]} {who}: {job.status}{reason}"
+        yield f"Job       {str(job.id)[:8]} {who}: {describe_status(job.status)}{reason}"
         yield from _describe_errors(job)
     for one in detail.contributions:
         if one.is_intermediate:

@@ -11,7 +11,7 @@ limit $3
 
 -- name: list_sessions
 select s.id, s.project_id, p.project_name, s.phase, s.current_stage_slug, s.iteration_count,
-  s.created_at, cardinality(s.selected_model_ids) - cardinality(s.dropped_seats) as model_count
+  s.until_stage_slug, s.created_at, cardinality(s.selected_model_ids) - cardinality(s.dropped_seats) as model_count
 from dialectic_sessions s
 join dialectic_projects p on p.tenant_id = s.tenant_id and p.id = s.project_id
 where ($1::timestamptz is null or (s.created_at, s.id) < ($1, $2::uuid))
