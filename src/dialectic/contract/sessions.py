@@ -26,6 +26,7 @@ from dialectic.contract.contributions import (
 )
 from dialectic.contract.projects import RESOURCES_MAX, ProjectRequest, ResourceRequest
 from dialectic.core.documents.shortcomings import describe_all
+from dialectic.core.documents.staleness import Kept
 from dialectic.core.models.model import MODELS_PER_SESSION_MAX
 from dialectic.core.money.quote import Amount, AnswerLimit, Quote, SessionForecast
 from dialectic.core.process.definition import SHRINK_MAX, Process
@@ -230,6 +231,31 @@ class SessionQuote(QuoteTotals):
     answer_limits: list[AnswerLimit] = Field(
         default=[], description="Where the available money will limit the answers."
     )
+
+
+class StaleDocument(ResponseBody):
+    """A document that was written from an older version of another."""
+
+    id: UUID = Field(description="Its newest version.")
+    stage: str
+    iteration: Annotated[int, Column("iteration_number")]
+    type: Annotated[str, Column("contribution_type")] = Field(examples=["antithesis"])
+    model: Annotated[str, Column("model_name")]
+    seat: Annotated[int | None, Column("model_index")]
+    path: Annotated[str, Column("storage_path")]
+    job_id: UUID | None = Field(description="The open job that writes it again, if there is one.")
+    kept: Kept | None = Field(
+        description="Why it is left as it is: a person edited it, or its job was not imported."
+    )
+
+
+class StaleDocuments(ResponseBody):
+    """The stale documents of a session, and what it costs to write them again."""
+
+    documents: list[StaleDocument] = Field(description="In the order in which they are written.")
+    kept: list[StaleDocument] = Field(description="Those that are left as they are.")
+    quote: QuoteTotals = Field(description="Calls, tokens, money and time, in total and by stage.")
+    lines: Quote = Field(description="The single lines that the totals add up.")
 
 
 RESPONSES_MAX = 500

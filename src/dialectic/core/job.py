@@ -86,6 +86,8 @@ class _Payload(_Part):
     # 1 for the planned job; a later edition replaces the contribution named below.
     edition: int = Field(default=1, ge=1)
     replaces: UUID | None = None
+    # Jobs whose documents it reads: it runs when all of them have completed.
+    after: tuple[UUID, ...] = ()
 
     @property
     def variant(self) -> int:

@@ -1,4 +1,4 @@
-"""`dialectic models`: list models and prices, sync them, test one."""
+"""`dialectic models`: list models and prices, sync them, test one, give them short names."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from decimal import Decimal
 import click
 
 from dialectic.app.installed import list_models
+from dialectic.cli.aliases import expand_model, load_aliases, remove_alias, set_alias
 from dialectic.cli.backend import open_backend
 from dialectic.cli.error_report import mark, say_remedy
 from dialectic.cli.terminal import (
@@ -26,7 +27,7 @@ from dialectic.core.models.messages import Message, Reply, Request, Role, UsageS
 from dialectic.core.models.model import ModelCard, parse_tokenizer
 from dialectic.core.money.price import format_credits, is_play, price_call
 from dialectic.core.suggestion import suggest
-from dialectic.errors import DialecticError, ExitCode, KeyMissing, UsageError
+from dialectic.errors import DialecticError, ExitCode, KeyMissing, NotFound, UsageError
 from dialectic.providers.catalog import Catalog, build_catalog
 from dialectic.providers.model_list import (
     CachedModels,
@@ -47,7 +48,7 @@ TEST_THOUGHT_TOKENS = 1_000
 
 @click.group()
 def models() -> None:
-    """Models: list, sync with endpoints, test."""
+    """Models: list, sync with endpoints, test, give short names."""
 
 
 # -- list -----------------------------------------------------------------------------------------
@@ -184,6 +185,40 @@ def _compare(catalog: Catalog, name: str, seen: CachedModels) -> str:
     )
 
 
+# -- alias ----------------------------------------------------------------------------------------
+
+
+@models.command(short_help="Give models a short name, or list these names.")
+@click.argument("name", required=False)
+@click.argument("meant", metavar="MODEL,…", required=False)
+@click.option("--remove", is_flag=True, help="Forget the alias NAME.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def alias(name: str | None, meant: str | None, *, remove: bool, as_json: bool) -> None:
+    """Give MODEL the short NAME, which `--models` and `--model` then take; or list all aliases."""
+    home = load_settings(knows_server=True).home
+    if remove and (name is None or meant is not None):
+        raise UsageError("--remove needs the alias, and nothing else.", subject="--remove")
+    if name is not None and remove:
+        remove_alias(home, name)
+    elif name is not None and meant is not None:
+        set_alias(home, name, meant)
+    known = load_aliases(home)
+    if name is not None and not remove:
+        if name not in known:
+            hint = suggest(name, known, f"Known: {', '.join(known)}." if known else "")
+            raise NotFound(
+                f"Alias {name!r} does not exist. {hint}".rstrip(), reason="no_alias", subject=name
+            )
+        known = {name: known[name]}
+    if as_json:
+        echo_json({"aliases": known})
+        return
+    for one, models_meant in known.items():
+        click.echo(printable(f"{one}  {models_meant}"))
+    if not known:
+        say("No aliases.")
+
+
 # -- test -----------------------------------------------------------------------------------------
 
 
@@ -191,7 +226,8 @@ def _compare(catalog: Catalog, name: str, seen: CachedModels) -> str:
 @click.argument("model")
 def test(model: str) -> None:
     """Test MODEL with a real call of a few tokens, which is not charged to any wallet."""
-    sys.exit(run_async(_test(load_settings(), model)))
+    settings = load_settings()
+    sys.exit(run_async(_test(settings, expand_model(model, settings.home))))
 
 
 @dataclass(slots=True)

@@ -17,6 +17,7 @@ from dialectic.cli.backend import (
     run_with_backend,
     with_backend,
 )
+from dialectic.cli.commands.projects import archived_option
 from dialectic.cli.display.follow import find_end_of, follow_session
 from dialectic.cli.display.notifications import report_unread
 from dialectic.cli.display.progress import open_display
@@ -79,8 +80,9 @@ async def _get_job_to_change(backend: Backend, session_id: UUID, text: str) -> U
 @click.option(
     "--quote", "with_quote", is_flag=True, help="Include the remaining work and its price."
 )
+@archived_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-def status(session: str | None, *, with_quote: bool, as_json: bool) -> None:
+def status(session: str | None, *, with_quote: bool, archived: bool, as_json: bool) -> None:
     """Show all sessions, or SESSION (an id or a prefix of one) in detail."""
     if with_quote and session is None:
         raise UsageError(
@@ -91,7 +93,7 @@ def status(session: str | None, *, with_quote: bool, as_json: bool) -> None:
 
     async def act(backend: Backend) -> ExitCode:
         if session is None:
-            await show_list(backend, as_json=as_json)
+            await show_list(backend, as_json=as_json, archived=archived)
         else:
             session_id = await backend.get_id(Kind.SESSION, session)
             await show_session(backend, session_id, with_quote=with_quote, as_json=as_json)
@@ -102,9 +104,9 @@ def status(session: str | None, *, with_quote: bool, as_json: bool) -> None:
     run_with_backend(act)
 
 
-async def show_list(backend: Backend, *, as_json: bool) -> None:
-    """Show the newest sessions."""
-    rows = await backend.list_sessions(LIST_MAX + 1)
+async def show_list(backend: Backend, *, as_json: bool, archived: bool) -> None:
+    """Show the newest sessions; those of archived projects only if wanted."""
+    rows = await backend.list_sessions(LIST_MAX + 1, archived=None if archived else False)
     has_more = len(rows) > LIST_MAX
     del rows[LIST_MAX:]
     if as_json:

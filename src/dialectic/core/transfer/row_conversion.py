@@ -253,8 +253,9 @@ def build_new_ids(rows: ProjectRows, project_id: UUID) -> dict[UUID, UUID]:
 
 def rename_rows(rows: ProjectRows, renaming: Renaming) -> ProjectRows:
     """Build the same project with other ids and in another folder."""
-    named = (*rows.dialectic_contributions, *rows.dialectic_sessions)
-    shorts = {short_id(row.id): short_id(renaming.id(row.id)) for row in named}
+    named = [row.id for row in rows.dialectic_contributions]
+    named += [row.id for row in rows.dialectic_sessions]
+    shorts = {short_id(old): short_id(renaming.id(old)) for old in named}
     tables: Json = {
         kind.table: tuple(_rename_row(row, renaming, shorts) for row in getattr(rows, kind.table))
         for kind in ROW_TYPES
