@@ -93,7 +93,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "run": (
         'dialectic run "A booking service for a village hall." --out plans',
         "dialectic run --file brief.md --models offline/architect,offline/skeptic*2",
-        "cat brief.md | dialectic run --budget 2.50 --dry-run",
+        "dialectic run --budget 2.50 --dry-run < brief.md",
     ),
     "status": ("dialectic status", "dialectic status 41ac --quote"),
     "watch": ("dialectic watch 41ac", "dialectic watch 41ac --json | jq .type"),
@@ -181,7 +181,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "org remove": ("dialectic org remove Bakers bob --as alice",),
     "completion": (
         "dialectic completion zsh > ~/.zfunc/_dialectic",
-        'eval "$(dialectic completion bash)"',
+        "dialectic completion bash > ~/.local/share/dialectic.bash",
     ),
     "help": ("dialectic help run", "dialectic help wallet topup"),
     "db migrate": ("dialectic db migrate",),

@@ -123,7 +123,9 @@ def _save_edit(contribution: str, text: str) -> NoReturn:
         edited = await backend.edit(found, text)
         say(f"Version {edited.version} is {edited.id}.")
         if edited.stale:
+            command = name_command(f"regenerate --stale {str(before.session_id)[:8]}")
             say(f"{count(edited.stale, 'document')} made from the old version: now stale.")
+            say(f"`{command}` writes them again.")
         copy = await conclude_change(backend, before, versions)
         click.echo(backend.locate(edited.path) if copy is None else copy / edited.path)
         return ExitCode.DONE
