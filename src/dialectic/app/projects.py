@@ -34,12 +34,14 @@ from dialectic.core.process.definition import Process
 from dialectic.core.process.reductions import shrink_process
 from dialectic.core.run_request import (
     check_name,
+    check_overlay,
     check_prompt,
     check_run_request,
     get_domain,
     get_lead,
 )
 from dialectic.core.slug import slugify_name, slugify_title
+from dialectic.core.strict_json import Json
 from dialectic.core.text import clean_text
 from dialectic.core.title import derive_title
 from dialectic.db.tables import files, records
@@ -120,7 +122,7 @@ async def create_project(
     tx.publish(project_id)
     domain = await _get_domain(tx, new.domain, domains)
     prompt, notes = check_prompt(new.prompt, bytes_max=tx.engine.settings.max_prompt_bytes)
-    name = check_name(new.name) or derive_title(prompt)
+    name, overlay = check_name(new.name) or derive_title(prompt), check_overlay(new.overlay)
     made: str | None = await connection.fetchval(SQL["find_project_slug"], project_id)
     if made is not None:  # an earlier try has committed
         return project_id, made, notes
@@ -136,6 +138,7 @@ async def create_project(
         slug,
         domain_id,
         prompt,
+        _store_overlay(overlay),
     )
     place = InitialPrompt(slug, slugify_title(name, fallback="prompt"))
     first = NewResource(
@@ -236,9 +239,10 @@ async def get(tx: Transaction, project_id: UUID) -> Project:
 
 
 async def change(tx: Transaction, project_id: UUID, wanted: ProjectChange) -> Project:
-    """Rename, archive or restore a project, or change its domain; its folder keeps its name.
+    """Rename, archive or restore a project, or change its domain or overlay.
 
-    Running sessions have the new domain's guidance in their next prompts.
+    Its folder keeps its name. Running sessions have the new domain's guidance and the new overlay
+    in their next prompts.
     """
     project = await get(tx, project_id)
     named = project.name if wanted.name is None else check_name(wanted.name)
@@ -255,9 +259,16 @@ async def change(tx: Transaction, project_id: UUID, wanted: ProjectChange) -> Pr
     if wanted.domain is not None:
         domain = await _get_domain(tx, wanted.domain, await _list_domains(tx, project_id))
         domain_id = await records.upsert_domain(tx.connection, tx.account.tenant_id, domain)
-    await tx.connection.execute(SQL["change_project"], project_id, named, status, domain_id)
+    overlay = project.overlay if wanted.overlay is None else check_overlay(wanted.overlay)
+    stored = _store_overlay(overlay)
+    await tx.connection.execute(SQL["change_project"], project_id, named, status, domain_id, stored)
     await files.make_due(tx.connection, project_id)
     return await get(tx, project_id)
+
+
+def _store_overlay(overlay: str) -> Json:
+    """Build the stored form of what a project adds to every prompt."""
+    return {"overlay": overlay} if overlay else {}
 
 
 async def _list_domains(tx: Transaction, project_id: UUID) -> list[str]:

@@ -40,7 +40,7 @@ from dialectic.core.process.reductions import (
     list_left_out,
     shrink_process,
 )
-from dialectic.core.run_request import check_prompt
+from dialectic.core.run_request import check_overlay, check_prompt
 from dialectic.core.text import clean_text
 from dialectic.db.pool import Connection
 from dialectic.db.queries import load_queries
@@ -156,7 +156,8 @@ async def _prepare_quotes(
         Item(given.kind.value.replace("_", " ").capitalize(), clean_text(given.text)[0])
         for given in request.resources
     )
-    brief = Brief(request=prompt, domain=request.domain, context=context)
+    overlay = check_overlay(request.overlay)
+    brief = Brief(request=prompt, domain=request.domain, context=context, overlay=overlay)
     terms = _build_terms(
         engine,
         run.process,
@@ -312,16 +313,14 @@ async def _build_brief(connection: Connection, context: JobContext) -> Brief:
         ids = await list_outcomes(connection, context)
         texts = (await read_texts(connection, context, ids)).texts.values()
         outcomes = tuple(len(text.content.encode()) for text in texts)
-    words = {
-        stage.slug: build_words(context, stage, stage.prompt_template_name)
-        for stage in context.process.order
-    }
+    words = {stage.slug: build_words(context, stage, stage) for stage in context.process.order}
     return Brief(
         request=context.request,
         domain=context.domain,
         context=words[context.process.order[0].slug].context,
         feedback={slug: said.feedback for slug, said in words.items()},
         outcome_bytes=outcomes,
+        overlay=context.overlay,
         seats=context.stage_seats,
         lost_seats=context.lost_seats,
     )

@@ -198,6 +198,7 @@ class RemoteBackend:
             request.prompt,
             name=request.name,
             domain=request.domain,
+            overlay=request.overlay,
             resources=[one.model_dump(mode="json") for one in request.resources],
         )
         wanted = narrow(request, SessionRequest)

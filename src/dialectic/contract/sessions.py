@@ -24,7 +24,7 @@ from dialectic.contract.contributions import (
     ContributionLine,
     JobRecord,
 )
-from dialectic.contract.projects import RESOURCES_MAX, ProjectRequest, ResourceRequest
+from dialectic.contract.projects import RESOURCES_MAX, Overlay, ProjectRequest, ResourceRequest
 from dialectic.core.documents.shortcomings import describe_all
 from dialectic.core.documents.staleness import Kept
 from dialectic.core.models.model import MODELS_PER_SESSION_MAX
@@ -429,6 +429,7 @@ class QuoteRequest(SessionRequest):
 
     prompt: str = Field(min_length=1, examples=["A booking service for a village hall."])
     domain: Name = Field(default="General", examples=["General"])
+    overlay: Overlay = ""
     resources: list[ResourceRequest] = Field(default=[], max_length=RESOURCES_MAX)
     lists_smaller: bool = Field(default=False, description="Also list smaller runs.")
 

@@ -28,9 +28,10 @@ from dialectic.pipeline.fit.combine import (
 )
 from dialectic.pipeline.fit.embed import Library
 from dialectic.pipeline.fit.retrieve import retrieve_inputs
-from dialectic.pipeline.fit.shorten import Abstractor, Extractor
+from dialectic.pipeline.fit.shorten import TEMPLATE_NAME, Abstractor, Extractor
 from dialectic.pipeline.fit.turn import Needed, Replacement, Turn, build_purpose
 from dialectic.pipeline.gather import Material
+from dialectic.processes.loader import get_shared_prompt
 from dialectic.tokens.counting import count_request_tokens
 
 
@@ -66,7 +67,9 @@ def choose_compressor(turn: Turn) -> Extractor:
         return Extractor(turn, library, purpose)
     # The lead model writes the abstracts for all models, so that they are paid for once.
     lead = turn.context.models[turn.context.lead_model_index - 1]
-    return Abstractor(turn, library, purpose, writer=turn.engine.catalog.load_card(lead))
+    writer = turn.engine.catalog.load_card(lead)
+    template = get_shared_prompt(turn.context.process, TEMPLATE_NAME)
+    return Abstractor(turn, library, purpose, writer=writer, template=template)
 
 
 def measure_room(material: Material, card: ModelCard) -> int | None:
