@@ -138,7 +138,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "process check": ("dialectic process check my-process",),
     "feedback": (
         'dialectic feedback 41ac thesis "Think of winter too."',
-        "dialectic feedback 41ac antithesis --file notes.md --on 7f94",
+        "dialectic feedback 41ac thesis --file notes.md --on 7f94",
     ),
     "edit": ("dialectic edit 7f94", "dialectic edit 7f94 --file better.md"),
     "rate": ("dialectic rate 7f94 4",),
