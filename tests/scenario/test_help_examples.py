@@ -13,7 +13,8 @@ import pytest
 
 from dialectic.cli.main import EXAMPLES
 from tests.command_pool import CommandResult
-from tests.scenario.test_run import PATIENCE_S, PROMPT, Home, copy_home
+from tests.scenario.test_run import PROMPT, Home, copy_home
+from tests.waiting import PATIENCE_S
 
 MODEL = "offline/skeptic"
 FILES = {
@@ -25,10 +26,14 @@ FILES = {
     "faults.toml": '[[rules]]\nmodel = "*"\nfault = "500_server"\n',
 }
 # What other examples need comes first; what ends things comes last.
-FIRST = ("user add", "org create", "org add", "export", "process new", "models alias", "chat")
-FIRST += ("resource add", "resource list", "feedback", "rate", "edit", "regenerate", "plan list")
-LAST = ("rename", "archive", "seat drop", "next", "cancel", "delete", "org remove", "user revoke")
-LAST += ("import", "db stop")
+FIRST = (
+    *("user add", "org create", "org add", "export", "process new", "models alias", "chat"),
+    *("resource add", "resource list", "feedback", "rate", "edit", "regenerate", "plan list"),
+)
+LAST = (
+    *("iterate", "rename", "archive", "seat drop", "next", "cancel", "delete", "org remove"),
+    *("user revoke", "import", "db stop"),
+)
 # These run until they are stopped; the port must be free.
 SERVERS = {
     "serve": ("--port", "0"),

@@ -66,14 +66,14 @@ def complete_values(command: click.Command) -> None:
 def _choose(param: click.Parameter) -> Callable[[click.Context], Found] | None:
     shown = (param.metavar or "").upper()
     if param.name == "found" and shown == "PROJECT":
-        return find_projects
+        return list_projects
     return BY_NAME.get(param.name or "")
 
 
 # -- without a database ----------------------------------------------------------------------------
 
 
-def find_models(_context: click.Context) -> Found:
+def list_models(_context: click.Context) -> Found:
     """List the models and the aliases."""
     from dialectic.cli.aliases import load_aliases
     from dialectic.providers.catalog import build_catalog
@@ -84,7 +84,7 @@ def find_models(_context: click.Context) -> Found:
     return [*load_aliases(settings.home).items(), *known]
 
 
-def find_processes(_context: click.Context) -> Found:
+def list_named_processes(_context: click.Context) -> Found:
     """List the processes with a name."""
     from dialectic.processes.loader import list_processes
     from dialectic.settings import Settings
@@ -117,7 +117,7 @@ def _ask(work: Callable[[Any], Awaitable[Found]]) -> Found:
     return asyncio.run(main())
 
 
-def find_sessions(_context: click.Context) -> Found:
+def list_sessions(_context: click.Context) -> Found:
     """List the newest sessions by their short ids."""
 
     async def work(backend: Any) -> Found:
@@ -127,7 +127,7 @@ def find_sessions(_context: click.Context) -> Found:
     return _ask(work)
 
 
-def find_projects(_context: click.Context) -> Found:
+def list_projects(_context: click.Context) -> Found:
     """List the newest projects by their folders."""
 
     async def work(backend: Any) -> Found:
@@ -137,7 +137,7 @@ def find_projects(_context: click.Context) -> Found:
     return _ask(work)
 
 
-def find_contributions(_context: click.Context) -> Found:
+def list_contributions(_context: click.Context) -> Found:
     """List the documents of the newest sessions by their short ids."""
 
     async def work(backend: Any) -> Found:
@@ -153,12 +153,12 @@ def find_contributions(_context: click.Context) -> Found:
     return _ask(work)
 
 
-def find_any(context: click.Context) -> Found:
+def list_any(context: click.Context) -> Found:
     """List sessions and contributions."""
-    return [*find_sessions(context), *find_contributions(context)]
+    return [*list_sessions(context), *list_contributions(context)]
 
 
-def find_stages(context: click.Context) -> Found:
+def list_stages(context: click.Context) -> Found:
     """List the stages of the session that the command line names."""
     from dialectic.contract.projects import Kind
 
@@ -170,18 +170,18 @@ def find_stages(context: click.Context) -> Found:
 
 
 BY_NAME: dict[str, Callable[[click.Context], Found]] = {
-    "session": find_sessions,
-    "contribution": find_contributions,
-    "on": find_contributions,
-    "before": find_contributions,
-    "after": find_contributions,
-    "found": find_any,
-    "project": find_projects,
-    "stage": find_stages,
-    "models": find_models,
-    "model": find_models,
-    "lead": find_models,
-    "meant": find_models,
-    "process": find_processes,
-    "source": find_processes,
+    "session": list_sessions,
+    "contribution": list_contributions,
+    "on": list_contributions,
+    "before": list_contributions,
+    "after": list_contributions,
+    "found": list_any,
+    "project": list_projects,
+    "stage": list_stages,
+    "models": list_models,
+    "model": list_models,
+    "lead": list_models,
+    "meant": list_models,
+    "process": list_named_processes,
+    "source": list_named_processes,
 }

@@ -103,7 +103,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "seat list": ("dialectic seat list 41ac",),
     "seat drop": ("dialectic seat drop 41ac 2",),
     "seat replace": ("dialectic seat replace 41ac 2 offline/skeptic",),
-    "wallet balance": ("dialectic wallet balance", "dialectic wallet balance --org Bakers"),
+    "wallet balance": (
+        "dialectic wallet balance",
+        "dialectic wallet balance --org Bakers --as alice",
+    ),
     "wallet topup": (
         'dialectic wallet topup 20 --note "for May"',
         "dialectic wallet topup 50 --org Bakers --as alice",

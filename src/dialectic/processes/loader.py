@@ -106,7 +106,7 @@ def copy_process(source: str, name: str, *, own: Path) -> Path:
             subject=str(target),
         )
     load_process(source, own=own)  # raises unless it is a valid process
-    begun = _find_folder(source, own)
+    begun = _get_folder(source, own)
     texts = {
         FILE_NAME: _rename(begun.joinpath(FILE_NAME).read_text(encoding="utf-8"), name),
         **_read_texts(begun, "prompts", ".md"),
@@ -126,7 +126,7 @@ def copy_process(source: str, name: str, *, own: Path) -> Path:
     return target
 
 
-def _find_folder(source: str, own: Path) -> Traversable:
+def _get_folder(source: str, own: Path) -> Traversable:
     places: tuple[Traversable, ...] = (Path(source), Path(source).parent)
     if re.fullmatch(SLUG, source):
         places = (own / source, _shipped() / source, *places)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from dialectic.cli.terminal import (
     printable,
     run_async,
     say,
+    wrap,
 )
 from dialectic.contract.accounts import ListedModel, Model
 from dialectic.core.models.messages import Message, Reply, Request, Role, UsageSource
@@ -67,8 +69,9 @@ def list_(*, as_json: bool) -> None:
     if as_json:
         echo_json({"models": found})
         return
-    for line in build_table(found):
-        click.echo(printable(line))
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    for line in build_table(found, width):
+        click.echo(printable(line if width is None else wrap(line, width)))
     say("Prices are US dollars per million tokens, in and out. See docs/models.md.")
     if unknown := [one for one in found if isinstance(one, ListedModel)]:
         path = "the server's config.toml" if settings.server else settings.home / "config.toml"
@@ -84,18 +87,32 @@ async def _list(settings: Settings) -> list[Model]:
 HEADINGS = ("model", "window", "answer", "in", "out", "tokens", "facts", "state")
 
 
-def build_table(found: list[Model]) -> list[str]:
-    """Format the list as a table."""
+# Left out of a table that is too wide, first to last; `--json` has them.
+LESS_NEEDED = ("tokens", "facts", "answer", "window")
+
+
+def build_table(found: list[Model], columns_max: int | None = None) -> list[str]:
+    """Format the list as a table; leave out columns that do not fit."""
     cells = [HEADINGS, *map(_build_cells, found)]
     widths = [max(len(cell[column]) for cell in cells) for column in range(len(HEADINGS))]
-    return ["  ".join(_align(cell, widths)).rstrip() for cell in cells]
+    # The state is last, and its note may be long: it wraps between words.
+    state = max((len(one.state) for one in found), default=0)
+    shown = list(range(len(HEADINGS)))
+    for name in LESS_NEEDED:
+        wide = sum(widths[column] + 2 for column in shown[:-1]) + state
+        if columns_max is None or wide <= columns_max:
+            break
+        shown.remove(HEADINGS.index(name))
+    return ["  ".join(_align(cell, widths, shown)).rstrip() for cell in cells]
 
 
-def _align(cells: tuple[str, ...], widths: list[int]) -> list[str]:
+def _align(cells: tuple[str, ...], widths: list[int], shown: list[int]) -> list[str]:
     """Align numbers right and words left."""
     return [
-        cell.rjust(width) if 1 <= column <= 4 else cell.ljust(width)
-        for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        cells[column].rjust(widths[column])
+        if 1 <= column <= 4
+        else cells[column].ljust(widths[column])
+        for column in shown
     ]
 
 

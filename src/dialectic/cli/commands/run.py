@@ -21,7 +21,7 @@ from dialectic.contract.projects import Kind, ResourceRequest
 from dialectic.contract.sessions import RunQuote, RunRequest
 from dialectic.core.documents.file_paths import ResourceKind
 from dialectic.core.models.model import parse_model_list
-from dialectic.core.money.price import format_credits, parse_usd
+from dialectic.core.money.price import format_credits, format_roughly, parse_usd
 from dialectic.core.process.definition import SHRINK_MAX
 from dialectic.core.run_request import TOKENS_MAX
 from dialectic.core.suggestion import find_near
@@ -327,9 +327,10 @@ def _check_fit(run_options: RunOptions, quoted: RunQuote) -> None:
     if quoted.fits or budget_credits is None:
         return
     budget = format_credits(budget_credits, is_play=quoted.lines.is_play_money)
+    is_play = quoted.lines.is_play_money
+    smallest = format_roughly(quoted.lines.paid.likely.credits, is_play=is_play)
     reason = (
-        f"Even without the optional parts of process {quoted.lines.process_name!r}, the run is "
-        f"expected to cost more than the budget of {budget}."
+        f"The smallest version of this run is expected to cost {smallest}; your budget is {budget}."
     )
     if run_options.dry_run:
         say(f"{reason} Without --yes it is rejected; with --yes it pauses at the budget.")

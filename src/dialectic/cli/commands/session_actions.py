@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -22,6 +23,7 @@ from dialectic.cli.display.progress import open_display
 from dialectic.cli.display.quote import check_funds, draw_quote, format_time, is_wanted
 from dialectic.cli.display.results import (
     conclude_change,
+    has_stage_to_read,
     list_new_versions,
     prepare_out,
     tell_left,
@@ -31,6 +33,7 @@ from dialectic.cli.editor import can_edit, edit_text, keeping
 from dialectic.cli.input import read_text
 from dialectic.cli.options import name_command, strict_option
 from dialectic.cli.terminal import (
+    ask_yes,
     count,
     echo_lines,
     load_settings,
@@ -40,10 +43,11 @@ from dialectic.cli.terminal import (
 )
 from dialectic.contract.contributions import RATING_MAX, RATING_MIN, ContributionRecord
 from dialectic.contract.projects import Kind
+from dialectic.contract.sessions import SessionRecord
 from dialectic.core.documents.staleness import Kept, count_by
 from dialectic.core.models.model import parse_model_list
 from dialectic.core.money.price import format_roughly
-from dialectic.errors import ExitCode, UsageError
+from dialectic.errors import ExitCode, Remedy, RemedyAction, UsageError
 
 Callback = Callable[..., None]
 
@@ -164,15 +168,37 @@ def next_(session: str, models: str, **options: Any) -> None:
 
 
 @click.command()
+@click.option("--yes", is_flag=True, help="Also if stages of this iteration are still to come.")
 @goes_on
-def iterate(session: str, **options: Any) -> None:
+def iterate(session: str, *, yes: bool, **options: Any) -> None:
     """Start another iteration of SESSION, with its last outputs and all feedback as input."""
 
     async def begin(backend: Backend, session_id: UUID) -> None:
+        if not yes:
+            await _confirm_early_end((await backend.look(session_id)).session)
         number = await backend.iterate(session_id)
         say(f"Session {session_id} starts iteration {number}.")
 
     begin_work(begin, session, **options)
+
+
+async def _confirm_early_end(session: SessionRecord) -> None:
+    """Ask before an iteration is left in which stages are still to come."""
+    if not has_stage_to_read(session) or session.state.is_complete(session.until_stage_slug):
+        return
+    left = (
+        f"Iteration {session.iteration_count} has only reached {session.current_stage_slug}; its "
+        f"other stages up to {session.until_stage_slug} would not be run."
+    )
+    if not sys.stdin.isatty():
+        raise UsageError(
+            f"{left} Add --yes to start the next iteration anyway.",
+            reason="unconfirmed",
+            subject="--yes",
+            remedy=Remedy(RemedyAction.START_NEXT, session_id=str(session.id)),
+        )
+    if not await ask_yes(f"{left} Start the next iteration anyway? [y/N] "):
+        raise UsageError("Nothing was started.", reason="unconfirmed")
 
 
 @click.command()

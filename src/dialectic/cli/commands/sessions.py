@@ -167,7 +167,7 @@ def _describe(backend: Backend, detail: SessionDetail) -> Iterator[str]:
     if session.full_answers_only:
         yield "Money     calls wait for it rather than get a shorter answer (--full-answers)"
     for stage in detail.stages:
-        done = f"{stage.finished_units} of {stage.planned_units} documents"
+        done = f"{stage.finished_units} of {count(stage.planned_units, 'document')}"
         number = f"{stage.iteration_number}/" if session.iteration_count > 1 else ""
         lost = [describe_seat(n, session.model_names[n - 1]) for n in stage.lost_seats]
         without = f", without {' and '.join(lost)}" if lost else ""
@@ -301,6 +301,8 @@ def resume(
         # The process that created the session may have died before starting its stage.
         await backend.generate(session_id)
         if detach:
+            command = name_command(f"watch {str(session_id)[:8]}")
+            say(f"Session {session_id} is resumed; other workers run it. `{command}` follows it.")
             return ExitCode.DONE
         return await work_and_follow(backend, session_id, as_json=as_json, out=out, strict=strict)
 

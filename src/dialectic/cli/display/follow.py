@@ -36,6 +36,7 @@ from dialectic.contract.events import (
     SeatChanged,
     SessionCancelled,
     SessionPaused,
+    SessionResumed,
     StageAdvanced,
     StageEnded,
 )
@@ -95,7 +96,8 @@ def describe_stall(session: str, *, is_local: bool) -> str:
 # How often a session without events is checked.
 LOOK_S = 0.5
 
-FUNDS_REASONS = frozenset({"insufficient_funds", "spend_needs_approval"})
+NEEDS_APPROVAL = "spend_needs_approval"
+FUNDS_REASONS = frozenset({"insufficient_funds", NEEDS_APPROVAL})
 # The operator must correct the setup before these jobs can continue.
 SETUP_REASONS = frozenset(kind.code for kind in (DatabaseFull, StorageUnavailable, KeyMissing))
 # Jobs that a user paused one by one.
@@ -165,7 +167,7 @@ def describe_event(event: Event) -> str | None:
             line = f"{data.stage_slug}: {word}: {mark(_shorten(data.error), data.error.code)}"
             if isinstance(data, JobRetrying) and data.retry_in_s is not None:
                 line += f", next try in {data.retry_in_s:.0f} s"
-        case SessionPaused() | SessionCancelled() as data:
+        case SessionPaused() | SessionResumed() | SessionCancelled() as data:
             line = data.type.replace("_", " ")
         case _:
             return None
