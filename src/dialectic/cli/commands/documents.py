@@ -313,4 +313,5 @@ async def import_(backend: Backend, file: Path, *, as_json: bool) -> None:
         for session_id in taken.session_ids:
             say(f"Session {session_id}")
     if taken.waiting:
-        say(f"{taken.waiting} file(s) wait in the database until storage has room.")
+        waiting = count(taken.waiting, "file")
+        say(f"Until storage has room, the database keeps {waiting} of it.")
