@@ -46,6 +46,7 @@ from dialectic.db.pool import Connection
 from dialectic.db.queries import load_queries
 from dialectic.db.tables.records import Account, load_session
 from dialectic.engine import Engine
+from dialectic.errors import DialecticError
 from dialectic.ledger.wallets import load_funds
 from dialectic.pipeline.answer_limits import list_answer_limits
 from dialectic.pipeline.call_estimate import Terms
@@ -53,6 +54,7 @@ from dialectic.pipeline.estimate import Brief, build_quote
 from dialectic.pipeline.gather import Item, build_words
 from dialectic.pipeline.load import JobContext, list_outcomes, load_session_context, read_texts
 from dialectic.pipeline.outline import DocumentKey
+from dialectic.pipeline.own_models import load_card
 
 SQL = load_queries("quotes")
 # Ignore older samples: models and prompts have changed since.
@@ -70,7 +72,7 @@ async def quote_run(
 
     The budget limits real money and play money separately.
     """
-    run = check_run(engine, request, request.domain)
+    run = await check_run(engine, account.tenant_id, request, request.domain)
     quote_of = await _prepare_quotes(engine, account, request, run)
 
     def price_of(process: Process) -> int:
@@ -190,7 +192,7 @@ async def quote_session(engine: Engine, account: Account, session_id: UUID) -> S
         return session, context, await _build_brief(connection, context), written, earlier
 
     session, context, brief, written, earlier = await engine.db.transact(account.tenant_id, work)
-    cards = _load_cards(engine, context)
+    cards = await _load_cards(engine, account.tenant_id, context)
     terms = _build_terms(
         engine,
         context.process,
@@ -252,7 +254,7 @@ async def _quote_again(
     last = max((key.stage_slug for key in wanted), key=process.position, default=None)
     quote = build_quote(
         process,
-        _load_cards(engine, context),
+        await _load_cards(engine, account.tenant_id, context),
         brief,
         _build_terms(
             engine,
@@ -275,15 +277,18 @@ _Found: TypeAlias = tuple[
 ]
 
 
-def _load_cards(engine: Engine, context: JobContext) -> list[ModelCard]:
+async def _load_cards(engine: Engine, tenant_id: UUID, context: JobContext) -> list[ModelCard]:
     """Load the facts about the models of all seats; one that left may be unknown by now."""
-    known = engine.catalog.cards
-    seats = enumerate(context.models, start=1)
     active = context.models[context.active_seats[0] - 1]
-    return [
-        engine.catalog.load_card(active if s in context.dropped_seats and m not in known else m)
-        for s, m in seats
-    ]
+    cards: list[ModelCard] = []
+    for seat, name in enumerate(context.models, start=1):
+        try:
+            cards.append(await load_card(engine, tenant_id, name))
+        except DialecticError:
+            if seat not in context.dropped_seats:
+                raise
+            cards.append(await load_card(engine, tenant_id, active))
+    return cards
 
 
 def _build_terms(

@@ -20,7 +20,13 @@ from dialectic.cli.backend import (
 )
 from dialectic.cli.display.follow import follow_jobs, see_all
 from dialectic.cli.display.progress import open_display
-from dialectic.cli.display.quote import check_funds, draw_quote, format_time, is_wanted
+from dialectic.cli.display.quote import (
+    check_funds,
+    draw_quote,
+    format_time,
+    is_wanted,
+    say_limits,
+)
 from dialectic.cli.display.results import (
     conclude_change,
     has_stage_to_read,
@@ -224,6 +230,7 @@ def begin_work(
         session_id = await get_id_to_change(backend, Kind.SESSION, session)
         seen = await see_all(backend, session_id)
         await begin(backend, session_id)
+        await say_limits(backend, session_id)
         if detach:
             return ExitCode.DONE
         return await work_and_follow(backend, session_id, seen=seen, **options)

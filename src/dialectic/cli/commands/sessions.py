@@ -26,6 +26,7 @@ from dialectic.cli.display.quote import (
     describe_limits,
     describe_shortage,
     draw_quote,
+    say_limits,
 )
 from dialectic.cli.display.results import (
     has_stage_to_read,
@@ -300,6 +301,7 @@ def resume(
             )
         # The process that created the session may have died before starting its stage.
         await backend.generate(session_id)
+        await say_limits(backend, session_id)
         if detach:
             command = name_command(f"watch {str(session_id)[:8]}")
             say(f"Session {session_id} is resumed; other workers run it. `{command}` follows it.")
