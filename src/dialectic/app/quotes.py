@@ -31,6 +31,7 @@ from dialectic.core.money.quote import (
     Sample,
     SessionForecast,
     add_up,
+    join_quotes,
 )
 from dialectic.core.process.definition import Process
 from dialectic.core.process.reductions import (
@@ -45,6 +46,7 @@ from dialectic.db.pool import Connection
 from dialectic.db.queries import load_queries
 from dialectic.db.tables.records import Account, load_session
 from dialectic.engine import Engine
+from dialectic.errors import DialecticError
 from dialectic.ledger.wallets import load_funds
 from dialectic.pipeline.answer_limits import list_answer_limits
 from dialectic.pipeline.call_estimate import Terms
@@ -52,6 +54,7 @@ from dialectic.pipeline.estimate import Brief, build_quote
 from dialectic.pipeline.gather import Item, build_words
 from dialectic.pipeline.load import JobContext, list_outcomes, load_session_context, read_texts
 from dialectic.pipeline.outline import DocumentKey
+from dialectic.pipeline.own_models import load_card
 
 SQL = load_queries("quotes")
 # Ignore older samples: models and prompts have changed since.
@@ -69,7 +72,7 @@ async def quote_run(
 
     The budget limits real money and play money separately.
     """
-    run = check_run(engine, request, request.domain)
+    run = await check_run(engine, account.tenant_id, request, request.domain)
     quote_of = await _prepare_quotes(engine, account, request, run)
 
     def price_of(process: Process) -> int:
@@ -189,7 +192,7 @@ async def quote_session(engine: Engine, account: Account, session_id: UUID) -> S
         return session, context, await _build_brief(connection, context), written, earlier
 
     session, context, brief, written, earlier = await engine.db.transact(account.tenant_id, work)
-    cards = _load_cards(engine, context)
+    cards = await _load_cards(engine, account.tenant_id, context)
     terms = _build_terms(
         engine,
         context.process,
@@ -219,20 +222,73 @@ async def quote_session(engine: Engine, account: Account, session_id: UUID) -> S
     return SessionForecast(rest, spent, spent_play, tuple(limits))
 
 
+async def quote_rewrites(
+    engine: Engine, account: Account, session_id: UUID, again: Sequence[asyncpg.Record]
+) -> Quote:
+    """Quote documents that are to be written again, of any iteration of a session."""
+    quotes: list[Quote] = []
+    for iteration in sorted({row["iteration_number"] for row in again}) or [1]:
+        of_it = [row for row in again if row["iteration_number"] == iteration]
+        quotes.append(await _quote_again(engine, account, session_id, iteration, of_it))
+    return join_quotes(quotes)
+
+
+async def _quote_again(
+    engine: Engine,
+    account: Account,
+    session_id: UUID,
+    iteration: int,
+    again: Sequence[asyncpg.Record],
+) -> Quote:
+    async def work(connection: Connection) -> _Found:
+        session = await load_session(connection, session_id)
+        context = await load_session_context(engine, connection, session_id, iteration)
+        written = await connection.fetch(SQL["list_written"], session_id)
+        earlier = await _load_earlier(connection, context.process.name, session_id)
+        return session, context, await _build_brief(connection, context), written, earlier
+
+    session, context, brief, written, earlier = await engine.db.transact(account.tenant_id, work)
+    process = context.process
+    existing = _list_existing(written, iteration)
+    wanted = [_key(row) for row in again]
+    last = max((key.stage_slug for key in wanted), key=process.position, default=None)
+    quote = build_quote(
+        process,
+        await _load_cards(engine, account.tenant_id, context),
+        brief,
+        _build_terms(
+            engine,
+            process,
+            session["max_output_tokens"],
+            max_retries=session["max_retries"],
+            goes_on=session["continue_until_complete"],
+        ),
+        learned=OutputStatistics(_build_samples(written, is_here=True) + earlier),
+        written={key: size for key, size in existing.items() if key not in wanted},
+        until=last or process.order[0].slug,
+    )
+    # Documents that were never written are not written again.
+    kinds = {(key.stage_slug, key.output_type, key.model_index) for key in wanted}
+    return replace(quote, lines=tuple(line for line in quote.lines if line.key in kinds))
+
+
 _Found: TypeAlias = tuple[
     asyncpg.Record, JobContext, Brief, Sequence[asyncpg.Record], tuple[Sample, ...]
 ]
 
 
-def _load_cards(engine: Engine, context: JobContext) -> list[ModelCard]:
+async def _load_cards(engine: Engine, tenant_id: UUID, context: JobContext) -> list[ModelCard]:
     """Load the facts about the models of all seats; one that left may be unknown by now."""
-    known = engine.catalog.cards
-    seats = enumerate(context.models, start=1)
     active = context.models[context.active_seats[0] - 1]
-    return [
-        engine.catalog.load_card(active if s in context.dropped_seats and m not in known else m)
-        for s, m in seats
-    ]
+    cards: list[ModelCard] = []
+    for seat, name in enumerate(context.models, start=1):
+        try:
+            cards.append(await load_card(engine, tenant_id, name))
+        except DialecticError:
+            if seat not in context.dropped_seats:
+                raise
+            cards.append(await load_card(engine, tenant_id, active))
+    return cards
 
 
 def _build_terms(
@@ -305,12 +361,14 @@ def _build_samples(rows: Sequence[asyncpg.Record], *, is_here: bool) -> tuple[Sa
 def _list_existing(rows: Sequence[asyncpg.Record], iteration: int) -> dict[DocumentKey, int]:
     """List the existing documents of an iteration with the lengths of their newest versions."""
     return {
-        DocumentKey(row["stage"], row["contribution_type"], row["model_index"], row["rank"]): row[
-            "text_bytes"
-        ]
+        _key(row): row["text_bytes"]
         for row in rows
         if row["iteration_number"] == iteration and row["is_latest_edit"]
     }
+
+
+def _key(row: asyncpg.Record) -> DocumentKey:
+    return DocumentKey(row["stage"], row["contribution_type"], row["model_index"], row["rank"])
 
 
 def _add_spent(cards: Sequence[ModelCard], rows: Sequence[asyncpg.Record]) -> Amount:

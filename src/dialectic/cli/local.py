@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dialectic.app import (
         chat,
         contributions,
+        endpoints,
         feedback,
         installed,
         jobs,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
         search,
         seats,
         sessions,
+        stale,
         transfer,
         wallet,
     )
@@ -57,6 +59,12 @@ if TYPE_CHECKING:
         ChunkRecord,
         ContributionRecord,
         EditedContribution,
+    )
+    from dialectic.contract.endpoints import (
+        EndpointRequest,
+        EndpointTest,
+        EndpointTestRequest,
+        OwnEndpoint,
     )
     from dialectic.contract.notifications import NotificationPage, ReadResult
     from dialectic.contract.projects import (
@@ -80,6 +88,7 @@ if TYPE_CHECKING:
         Seat,
         SessionDetail,
         SessionSummary,
+        StaleDocuments,
     )
     from dialectic.core.documents.file_paths import WorkStatus
     from dialectic.core.money.price import Rates
@@ -99,8 +108,8 @@ else:
     installed, jobs, lookup = map(Deferred, ("installed", "jobs", "lookup"))
     notifications, plan_files = map(Deferred, ("notifications", "plan_files"))
     projects, quotes, search = map(Deferred, ("projects", "quotes", "search"))
-    seats, sessions = map(Deferred, ("seats", "sessions"))
-    transfer, wallet = map(Deferred, ("transfer", "wallet"))
+    seats, sessions, stale = map(Deferred, ("seats", "sessions", "stale"))
+    endpoints, transfer, wallet = map(Deferred, ("endpoints", "transfer", "wallet"))
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -171,10 +180,11 @@ class LocalBackend:
 
     # -- existing projects
 
-    async def list_projects(self, limit: int) -> list[ProjectSummary]:
+    async def list_projects(self, limit: int, *, archived: bool | None) -> list[ProjectSummary]:
         from dialectic.contract.projects import ProjectSummary
 
-        rows = await self.transact(lambda c: lists.list_projects(c, PageQuery(limit)))
+        page = PageQuery(limit)
+        rows = await self.transact(lambda c: lists.list_projects(c, page, archived=archived))
         return [ProjectSummary.model_validate(row) for row in rows]
 
     async def load_project(self, project_id: UUID) -> Project:
@@ -182,6 +192,9 @@ class LocalBackend:
 
     async def change_project(self, project_id: UUID, wanted: ProjectChange) -> Project:
         return await self.tenant.run(projects.change, project_id, wanted)
+
+    async def delete_project(self, project_id: UUID) -> None:
+        await self.tenant.run(projects.delete, project_id)
 
     async def add_session(self, project_id: UUID, request: RunRequest) -> UUID:
         return await self.tenant.run(
@@ -211,11 +224,15 @@ class LocalBackend:
 
     # -- looking
 
-    async def list_sessions(self, limit: int) -> list[SessionSummary]:
+    async def list_sessions(
+        self, limit: int, *, project_id: UUID | None = None, archived: bool | None = None
+    ) -> list[SessionSummary]:
         from dialectic.contract.summaries import SessionSummary
 
         page = PageQuery(limit)
-        rows = await self.transact(lambda c: lists.list_sessions(c, page, None))
+        rows = await self.transact(
+            lambda c: lists.list_sessions(c, page, project_id, archived=archived)
+        )
         return [SessionSummary.model_validate(row) for row in rows]
 
     async def look(self, session_id: UUID, *, after: int = 0, quote: bool = False) -> SessionDetail:
@@ -326,6 +343,12 @@ class LocalBackend:
     async def regenerate(self, contribution_id: UUID) -> UUID:
         return await self.tenant.run(contributions.regenerate, contribution_id)
 
+    async def list_stale(self, session_id: UUID) -> StaleDocuments:
+        return await stale.look(self.tenant, session_id)
+
+    async def regenerate_stale(self, session_id: UUID) -> list[UUID]:
+        return await self.tenant.run(stale.regenerate, session_id)
+
     async def replace_plan_file(self, project_id: UUID, path: str, content: str) -> PlanFile:
         return await self.tenant.run(
             plan_files.replace_content, project_id, path, content, lambda _: True
@@ -333,6 +356,9 @@ class LocalBackend:
 
     async def move_plan_file(self, project_id: UUID, path: str, status: WorkStatus) -> PlanFile:
         return await self.tenant.run(plan_files.move, project_id, path, status, lambda _: True)
+
+    async def delete_plan_file(self, project_id: UUID, path: str) -> None:
+        await self.tenant.run(plan_files.delete, project_id, path, lambda _: True)
 
     # -- following
 
@@ -403,16 +429,29 @@ class LocalBackend:
         return await self.tenant.run(wallet.list_costs, session_id)
 
     async def list_models(self) -> list[Model]:
-        return installed.list_models(self.engine.catalog, self.settings.home)
+        return await self.tenant.run(endpoints.list_models)
+
+    async def add_endpoint(self, request: EndpointRequest) -> OwnEndpoint:
+        return await self.tenant.run(endpoints.add, request)
+
+    async def list_endpoints(self) -> list[OwnEndpoint]:
+        return await self.tenant.run(endpoints.list_all)
+
+    async def test_endpoint(self, name: str, wanted: EndpointTestRequest) -> EndpointTest:
+        return await endpoints.test(self.tenant, name, wanted)
+
+    async def remove_endpoint(self, name: str) -> None:
+        await self.tenant.run(endpoints.remove, name)
 
     async def list_processes(self) -> list[ProcessSummary]:
         return await asyncio.to_thread(installed.list_processes, self.settings.own_processes)
 
     async def choose_model(self, wished: str | None) -> str:
+        from dialectic.pipeline.own_models import load_card
         from dialectic.providers.catalog import choose_default_models
 
         name = wished or choose_default_models(self.engine.catalog, self.settings)[0]
-        return self.engine.catalog.load_card(name).name
+        return (await load_card(self.engine, self.account.tenant_id, name)).name
 
     async def send(self, question: ChatRequest, on_text: OnText) -> ChatReply:
         return await chat.send(self.engine, self.account, question, on_text)

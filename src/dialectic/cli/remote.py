@@ -33,6 +33,12 @@ from dialectic.contract.accounts import (
 from dialectic.contract.base import RequestBody, show_dollars
 from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary, SystemPrompt
 from dialectic.contract.contributions import ChunkRecord, ContributionRecord, EditedContribution
+from dialectic.contract.endpoints import (
+    EndpointRequest,
+    EndpointTest,
+    EndpointTestRequest,
+    OwnEndpoint,
+)
 from dialectic.contract.events import FROM_THE_START, Event, StateReset, format_id
 from dialectic.contract.notifications import NotificationPage, ReadResult
 from dialectic.contract.projects import (
@@ -59,6 +65,7 @@ from dialectic.contract.sessions import (
     SessionDetail,
     SessionRequest,
     SessionSummary,
+    StaleDocuments,
 )
 from dialectic.core.documents.file_paths import WorkStatus
 from dialectic.core.job import ENDED, JobStatus
@@ -208,14 +215,17 @@ class RemoteBackend:
 
     # -- existing projects
 
-    async def list_projects(self, limit: int) -> list[ProjectSummary]:
-        return await take(self._client.list_projects(), limit)
+    async def list_projects(self, limit: int, *, archived: bool | None) -> list[ProjectSummary]:
+        return await take(self._client.list_projects(archived=archived), limit)
 
     async def load_project(self, project_id: UUID) -> Project:
         return await self._client.get_project(project_id)
 
     async def change_project(self, project_id: UUID, wanted: ProjectChange) -> Project:
         return await self._client.change_project(project_id, **wanted.model_dump())
+
+    async def delete_project(self, project_id: UUID) -> None:
+        await self._client.delete_project(project_id)
 
     async def add_session(self, project_id: UUID, request: RunRequest) -> UUID:
         for given in request.resources:
@@ -239,8 +249,10 @@ class RemoteBackend:
 
     # -- looking
 
-    async def list_sessions(self, limit: int) -> list[SessionSummary]:
-        return await take(self._client.list_sessions(), limit)
+    async def list_sessions(
+        self, limit: int, *, project_id: UUID | None = None, archived: bool | None = None
+    ) -> list[SessionSummary]:
+        return await take(self._client.list_sessions(project_id, archived=archived), limit)
 
     async def look(self, session_id: UUID, *, after: int = 0, quote: bool = False) -> SessionDetail:
         return await self._client.look(session_id, after=after, quote=quote)
@@ -371,11 +383,20 @@ class RemoteBackend:
     async def regenerate(self, contribution_id: UUID) -> UUID:
         return (await self._client.regenerate(contribution_id)).job_ids[0]
 
+    async def list_stale(self, session_id: UUID) -> StaleDocuments:
+        return await self._client.list_stale(session_id)
+
+    async def regenerate_stale(self, session_id: UUID) -> list[UUID]:
+        return (await self._client.regenerate_stale(session_id)).job_ids
+
     async def replace_plan_file(self, project_id: UUID, path: str, content: str) -> PlanFile:
         return await self._client.replace_plan_file(project_id, path, content)
 
     async def move_plan_file(self, project_id: UUID, path: str, status: WorkStatus) -> PlanFile:
         return await self._client.move_plan_file(project_id, path, status.value)
+
+    async def delete_plan_file(self, project_id: UUID, path: str) -> None:
+        await self._client.delete_plan_file(project_id, path)
 
     # -- following
 
@@ -441,6 +462,18 @@ class RemoteBackend:
 
     async def list_models(self) -> list[Model]:
         return [one async for one in self._client.list_models()]
+
+    async def add_endpoint(self, request: EndpointRequest) -> OwnEndpoint:
+        return await self._client.add_endpoint(request)
+
+    async def list_endpoints(self) -> list[OwnEndpoint]:
+        return [one async for one in self._client.list_endpoints()]
+
+    async def test_endpoint(self, name: str, wanted: EndpointTestRequest) -> EndpointTest:
+        return await self._client.test_endpoint(name, model=wanted.model)
+
+    async def remove_endpoint(self, name: str) -> None:
+        await self._client.remove_endpoint(name)
 
     async def list_processes(self) -> list[ProcessSummary]:
         listed = [one async for one in self._client.list_processes()]

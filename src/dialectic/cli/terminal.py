@@ -36,6 +36,7 @@ from dialectic.cli.options import find_server_option, keep_remote
 from dialectic.core.access import Secret
 from dialectic.errors import UsageError
 from dialectic.settings import Settings
+from dialectic.telemetry import list_hidden, list_ids
 
 Handle = Callable[[signal.Signals], None]
 
@@ -78,7 +79,7 @@ class Discreet(logging.Formatter):
 
     def redact(self, line: str) -> str:
         """Redact every key in a line."""
-        for key in self._keys:
+        for key in (*self._keys, *list_hidden()):
             line = key.redact(line)
         return line
 
@@ -87,8 +88,6 @@ class JsonLines(Discreet):
     """Writes a record as one JSON object; a JSON message becomes part of it."""
 
     def format(self, record: logging.LogRecord) -> str:
-        from dialectic.telemetry import list_ids
-
         found: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
@@ -236,6 +235,24 @@ def say(text: str) -> None:
         if sys.stderr.isatty():
             shown = wrap(shown, shutil.get_terminal_size().columns)
         click.echo(shown, err=True)
+
+
+async def ask_yes(question: str) -> bool:
+    """Ask a question and read a line from the terminal so that ^C still ends the command."""
+    click.echo(printable(question), err=True, nl=False)
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[str] = loop.create_future()
+
+    def read() -> None:
+        loop.remove_reader(sys.stdin.fileno())
+        if not answer.done():
+            answer.set_result(sys.stdin.readline())
+
+    loop.add_reader(sys.stdin.fileno(), read)
+    try:
+        return (await answer).strip().lower() in ("y", "yes")
+    finally:
+        loop.remove_reader(sys.stdin.fileno())
 
 
 def wrap(text: str, width: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 from uuid import UUID
 
 from dialectic.client.call import Call, act, fill, get, get_bytes, ignore_body
@@ -29,6 +29,7 @@ from dialectic.contract.projects import (
 
 # Timeout for a server that exports or imports a whole project.
 TRANSFER_TIMEOUT_S = 600.0
+T = TypeVar("T")
 Noun = Literal["project", "session", "contribution", "chunk", "chat"]
 
 
@@ -49,9 +50,9 @@ def create_project(
     return act("/projects", Project, body, key=key)
 
 
-def list_projects() -> Call[Page[ProjectSummary]]:
-    """List projects, newest first."""
-    return get("/projects", Page[ProjectSummary])
+def list_projects(*, archived: bool | None = None) -> Call[Page[ProjectSummary]]:
+    """List projects, newest first: all, the archived ones (True) or the others (False)."""
+    return get("/projects", Page[ProjectSummary], archived=archived)
 
 
 def get_project(project_id: UUID) -> Call[Project]:
@@ -134,7 +135,13 @@ def move_plan_file(
     return _on_file(call, path, etag)
 
 
-def _on_file(call: Call[PlanFile], path: str, etag: str | None) -> Call[PlanFile]:
+def delete_plan_file(project_id: UUID, path: str, *, etag: str | None = None) -> Call[None]:
+    """Delete a file of the plan; with an ETag, only if it is unchanged."""
+    place = f"/projects/{project_id}/plan/file"
+    return _on_file(Call(method="DELETE", path=place, read=ignore_body), path, etag)
+
+
+def _on_file(call: Call[T], path: str, etag: str | None) -> Call[T]:
     headers = {} if etag is None else {"If-Match": etag}
     return replace(call, query={"path": path}, headers=headers)
 

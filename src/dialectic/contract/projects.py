@@ -47,7 +47,7 @@ class ProjectRequest(RequestBody):
     )
     name: Line = Field(
         default="",
-        description="If empty, the first words of the prompt.",
+        description="If empty, the first sentence of the prompt.",
         examples=["Village hall"],
     )
     domain: Name = Field(
@@ -186,6 +186,11 @@ class ExportedProject(ResponseBody):
     contents: str
     files: int
     size_bytes: int
+    left_out: list[str] = Field(
+        default_factory=list,
+        description="Files of the work folders that the archive could not take: too large, or "
+        "not readable.",
+    )
 
 
 class ImportedProject(ResponseBody):

@@ -10,11 +10,12 @@ from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import Field, computed_field
 
 from dialectic.contract.base import Column, Dollars, ResponseBody, show_dollars
 from dialectic.core.session_state import SessionState
 
+STATUS_TEXT = "The status in words, for people."
 # Passages that a search returns.
 PASSAGES_DEFAULT, PASSAGES_MAX = 10, 100
 
@@ -38,6 +39,7 @@ class SessionSummary(ResponseBody):
     status: str = Field(examples=["generating_thesis"])
     current_stage: Annotated[str, Column("current_stage_slug")]
     iteration: Annotated[int, Column("iteration_count")]
+    until: Annotated[str, Column("until_stage_slug")]
     model_count: int
     created_at: datetime
 
@@ -45,6 +47,11 @@ class SessionSummary(ResponseBody):
     def state(self) -> SessionState:
         """The stage and the phase that the status shows."""
         return SessionState.parse(self.status, self.current_stage)
+
+    @computed_field(description=STATUS_TEXT, examples=["waiting for you after thesis"])  # type: ignore[prop-decorator]
+    @property
+    def status_text(self) -> str:
+        return self.state.describe(self.until)
 
 
 class Money(ResponseBody):

@@ -18,6 +18,7 @@ from dialectic.core.documents.file_paths import Relation
 from dialectic.core.job_status import ENDED as ENDED
 from dialectic.core.job_status import WAITING as WAITING
 from dialectic.core.job_status import JobStatus as JobStatus
+from dialectic.core.job_status import describe_status as describe_status
 from dialectic.errors import InvalidPayload, UsageError
 
 SLOT_STRIDE = 10_000
@@ -47,6 +48,8 @@ class _Payload(_Part):
     # 1 for the planned job; a later edition replaces the contribution named below.
     edition: int = Field(default=1, ge=1)
     replaces: UUID | None = None
+    # Jobs whose documents it reads: it runs when all of them have completed.
+    after: tuple[UUID, ...] = ()
 
     @property
     def variant(self) -> int:

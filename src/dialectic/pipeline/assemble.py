@@ -19,7 +19,7 @@ from uuid import UUID
 
 from dialectic.core.documents.echoes import TAIL_LABEL
 from dialectic.core.documents.file_paths import SeedPrompt, build_path
-from dialectic.core.documents.prompts import build_block, render_template
+from dialectic.core.documents.prompts import build_block, list_variables, render_template
 from dialectic.core.documents.stitching import describe_end
 from dialectic.core.documents.turns import REPEATED, Ask, read_asked
 from dialectic.core.models.messages import Message, Request, Role
@@ -292,4 +292,9 @@ def _render(words: Words, show: Callable[[Item], str]) -> str:
         ],
         "budget_words": words.budget_words,
     }
-    return render_template(words.template_name, words.template, values)
+    text = render_template(words.template_name, words.template, values)
+    known = list_variables(words.template_name, words.template)
+    if words.overlay and not known & {"overlay", "steps"}:
+        # A project's overlay is in every prompt, also of a process that has no place for it.
+        text = f"{text.rstrip()}\n\n# For this project\n\n{words.overlay}\n"
+    return text

@@ -52,6 +52,10 @@ def test_a_project_adds_its_overlay_to_every_prompt_and_indents_its_further_line
         assert gather_stage_words(scene, stage).overlay == "Never by mail.\nBe brief."
     words = replace(gather_stage_words(scene, THESIS), template="- {{ overlay }}")
     assert compose_prompt(words) == "- Never by mail.\n  Be brief.\n"
+    bare = replace(words, template="Plan it.\n")
+    added = "\n\n# For this project\n\nNever by mail.\nBe brief.\n"
+    assert compose_prompt(bare) == f"Plan it.{added}", "also where a process has no place for it"
+    assert compose_prompt(replace(bare, overlay="")) == "Plan it.\n"
 
 
 def test_a_length_grows_with_the_inputs_as_they_are_in_the_prompt() -> None:

@@ -1,31 +1,78 @@
 """Agents without a language model that carry planted facts through the prompts of a process.
 
-Each thesis states facts of its own and facts that all share; some of its own are false. A critique
-attacks a false fact often and a true one seldom. A merge forgets a fact now and then, and decides
-about a disputed one by what its prompt says: by the share of the versions that removed it, or, if
-the prompt says that a rejection holds, by whether it can refute the reason. It writes no more than
-the prompt allows. What an agent knows, it has read in the prompt that was sent.
+Each thesis states facts: some of its own, some from a pool, some of its own that are false. A
+critique attacks a false fact often and a true one seldom. A pairwise merge drops most of what was
+attacked. A later merge decides about a point that some of the versions it was shown have removed:
+by the share of those that removed it (vote), never while one has it (union), or as soon as one has
+removed it (any). Each merge forgets a fact now and then. What an agent knows, it has read in the
+prompt that was sent, and it writes no more words than its prompt allows.
+
+An obedient agent does what its prompt says about rejected points. Where a rejection holds unless
+its reason is refuted, it judges that reason as well as a critic judges a fact.
+
+    python -m tests.unit.processes.planted_facts [SEEDS]
+
+compares the prompts of `standard` with those before lengths were floors (`standard_before`).
 """
 
 from __future__ import annotations
 
+import enum
 import re
+import sys
+from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
+from statistics import fmean
 
 from dialectic.core.process.definition import Process, Stage, Step
 from dialectic.pipeline.assemble import compose_prompt
 from dialectic.pipeline.gather import Item, Words
 from dialectic.pipeline.outline import DocumentKey, PlannedCall, list_calls
+from dialectic.processes.loader import load_process
 
-TRUE_OWN, TRUE_SHARED, FALSE_OWN = 11, 5, 4
-ATTACKS_FALSE, ATTACKS_TRUE = 0.7, 0.05
+# The standard process as it was when its prompts still limited lengths, byte for byte.
+BEFORE = Path(__file__).parent / "standard_before"
+MODELS = 3
+TRUE_OWN, POOL, FROM_POOL, FALSE_OWN = 11, 8, 5, 4
+ATTACKS = {"t": 0.05, "p": 0.05, "f": 0.7}
 REMEMBERS, DROPS = 0.97, 0.8
-# How often a groundless objection, and one that is right, is found to be refuted.
-REFUTES_GROUNDLESS, REFUTES_RIGHT = 0.7, 0.05
+# With facts of this length, twenty of them are a thesis of 1,200 words.
+FACT_WORDS = 60
 _BLOCK = re.compile(r"<<<BEGIN ([^\n]+?) \[(\w+)\]>>>\n(.*?)\n<<<END \[\2\]>>>", re.DOTALL)
 _WORDS_MAX = re.compile(r"About [\d,]+ to ([\d,]+) words")
 _HOLDS = re.compile(r"(?i)\breject(?:ion|ed)\b[^.]*\b(?:holds|stays rejected) unless")
+_LISTS_REMOVED = re.compile(r"`## (?:Points taken|Decisions|Rejected points)`")
+
+
+class Rule(enum.StrEnum):
+    """What a merge does with a point that some of its versions have removed."""
+
+    VOTE = "vote"
+    UNION = "union"
+    ANY = "any"
+
+
+@dataclass(frozen=True)
+class Agents:
+    """How the agents of one run behave."""
+
+    rule: Rule = Rule.VOTE
+    obeys: bool = False
+    fact_words: int = FACT_WORDS
+    # Whether a judge of a rejection tells true from false as well as a critic, or not at all.
+    is_discerning: bool = True
+
+    def refutes(self, fact: str, chance: Random) -> bool:
+        """Judge the reason of a rejection: a judge who sees no fault in the fact refutes it."""
+        sees_fault = ATTACKS[fact[0]] if self.is_discerning else 0.5
+        return chance.random() >= sees_fault
+
+    def drops(self, share: float, chance: Random) -> bool:
+        """Decide about a point that this share of the versions has removed."""
+        rate = {Rule.VOTE: share, Rule.UNION: float(share == 1), Rule.ANY: float(share > 0)}
+        return chance.random() < DROPS * rate[self.rule]
 
 
 @dataclass(frozen=True)
@@ -37,110 +84,113 @@ class Kept:
     calls: int
 
 
-def play(process: Process, seed: int, *, models: int = 3, fact_words: int = 60) -> Kept:
+@dataclass(frozen=True)
+class Version:
+    """A document: the facts it states, and those it says it has removed."""
+
+    facts: frozenset[str]
+    removed: frozenset[str]
+
+    @classmethod
+    def read(cls, text: str) -> Version:
+        return cls(
+            frozenset(re.findall(r"(?m)^- fact (\S+)", text)),
+            frozenset(re.findall(r"(?m)^- (?:attack|removed) (\S+)", text)),
+        )
+
+
+def measure(process: Process, agents: Agents, seeds: Collection[int]) -> Kept:
+    """Play with each seed, and compute the means."""
+    played = [play(process, agents, seed) for seed in seeds]
+    return Kept(
+        fmean(one.true_kept for one in played),
+        fmean(one.false_removed for one in played),
+        played[0].calls,
+    )
+
+
+def play(process: Process, agents: Agents, seed: int) -> Kept:
     """Carry facts from the theses to the final syntheses."""
     chance = Random(seed)
     texts: dict[DocumentKey, str] = {}
-    planned = list_calls(process, models=models, until="synthesis")
+    planned = list_calls(process, models=MODELS, until="synthesis")
     for call in planned:
-        texts[call.makes] = _answer(process, call, texts, chance, fact_words)
-    finals = [text for key, text in texts.items() if key.output_type == "synthesis"]
-    true = {f"t{m}.{n}" for m in range(1, models + 1) for n in range(TRUE_OWN)}
-    true |= {f"t0.{n}" for n in range(TRUE_SHARED)}
-    false = {f"f{m}.{n}" for m in range(1, models + 1) for n in range(FALSE_OWN)}
-    held = [_read_facts(text) for text in finals]
+        texts[call.makes] = _answer(process, agents, call, texts, chance)
+    theses = [Version.read(t).facts for k, t in texts.items() if k.output_type == "thesis"]
+    finals = [Version.read(t).facts for k, t in texts.items() if k.output_type == "synthesis"]
+    false = {fact for facts in theses for fact in facts if fact[0] == "f"}
+    true = set().union(*theses) - false
     return Kept(
-        sum(len(true & facts) for facts in held) / len(true) / len(held),
-        sum(len(false - facts) for facts in held) / len(false) / len(held),
+        fmean(len(true & facts) / len(true) for facts in finals),
+        fmean(len(false - facts) / len(false) for facts in finals),
         len(planned),
     )
 
 
 def _answer(
     process: Process,
+    agents: Agents,
     call: PlannedCall,
     texts: dict[DocumentKey, str],
     chance: Random,
-    fact_words: int,
 ) -> str:
     stage = process.load_stage(call.makes.stage_slug)
     part = stage.load_step(call.step_name) if stage.steps else stage
-    read = [texts[key] for key in call.reads]
-    prompt = _compose(process, stage, part, call, read)
-    given = [text for label, _, text in _BLOCK.findall(prompt) if label != "Original request"]
-    author = call.makes.model_index
-    if call.makes.output_type == "thesis":
-        own = [f"t{author}.{n}" for n in range(TRUE_OWN)]
-        own += [f"t0.{n}" for n in range(TRUE_SHARED)]
-        return _write(prompt, own + [f"f{author}.{n}" for n in range(FALSE_OWN)], {}, fact_words)
-    if call.makes.output_type == "antithesis":
-        rates = {"f": ATTACKS_FALSE, "t": ATTACKS_TRUE}
-        facts = sorted(_read_facts(given[0]))
-        return "\n".join(f"- attack {fact}" for fact in facts if chance.random() < rates[fact[0]])
-    return _merge(prompt, given, chance, fact_words)
+    prompt = _compose(process, stage, part, [texts[key] for key in call.reads])
+    given = [Version.read(text) for label, _, text in _BLOCK.findall(prompt) if label[:4] == "Docu"]
+    match call.makes.output_type:
+        case "thesis":
+            author = call.makes.model_index
+            facts = [f"t{author}.{n}" for n in range(TRUE_OWN)]
+            facts += [f"p{n}" for n in chance.sample(range(POOL), FROM_POOL)]
+            facts += [f"f{author}.{n}" for n in range(FALSE_OWN)]
+            return _write(prompt, agents, facts, [], chance)
+        case "antithesis":
+            seen = sorted(given[0].facts)
+            return "\n".join(f"- attack {f}" for f in seen if chance.random() < ATTACKS[f[0]])
+        case _:
+            kept, removed = _merge(prompt, agents, given, chance)
+            return _write(prompt, agents, kept, removed, chance)
 
 
-def _merge(prompt: str, given: list[str], chance: Random, fact_words: int) -> str:
-    holds = _HOLDS.search(prompt.partition("# How to write")[2]) is not None
-    versions = [text for text in given if "- fact " in text]
-    against: dict[str, int] = {}
-    for text in given:
-        for fact in {*re.findall(r"- (?:attack|rejected) (\S+)", text)}:
-            against[fact] = against.get(fact, 0) + 1
-    kept, rejected = [], {}
-    for fact in sorted(set().union(*map(_read_facts, versions)) | against.keys()):
-        having = sum(fact in _read_facts(text) for text in versions)
-        if having and chance.random() > REMEMBERS:
-            continue
-        if fact not in against:
-            # It is gone from some versions, and nothing says why.
-            gone = 0 if len(versions) == 1 else _count_gone(fact, versions)
-            if chance.random() >= DROPS * gone:
-                kept.append(fact)
-        elif holds and len(versions) > 1:
-            refutes = REFUTES_GROUNDLESS if fact[0] == "t" else REFUTES_RIGHT
-            if having and chance.random() < refutes:
-                kept.append(fact)
-            else:
-                rejected[fact] = "its reason stands"
-        elif having and chance.random() >= DROPS * against[fact] / max(1, len(given) - 1):
-            kept.append(fact)
+def _merge(
+    prompt: str, agents: Agents, given: list[Version], chance: Random
+) -> tuple[list[str], list[str]]:
+    """Decide about each point that any version holds or has removed."""
+    holds = agents.obeys and _HOLDS.search(prompt.partition("# How to write")[2]) is not None
+    versions = [version for version in given if version.facts]
+    kept, removed = [], []
+    for fact in sorted(set().union(*(one.facts | one.removed for one in given))):
+        having = sum(fact in one.facts for one in versions)
+        against = sum(fact in one.removed for one in given)
+        if len(versions) == 1:  # with a critique of it: most of what was attacked goes
+            is_dropped = against > 0 and chance.random() < DROPS
+        elif holds and against:
+            is_dropped = not agents.refutes(fact, chance)
         else:
-            rejected[fact] = "an objection was right"
-    return _write(prompt, kept, rejected, fact_words)
+            is_dropped = agents.drops(against / (against + having), chance)
+        if is_dropped or not having:
+            removed.append(fact)
+        elif chance.random() < REMEMBERS:
+            kept.append(fact)
+    return kept, removed
 
 
-def _count_gone(fact: str, versions: list[str]) -> float:
-    """Compute the share of the versions of the same thesis that do not have a fact."""
-    owner = fact[1:].partition(".")[0]
-    alike = [text for text in versions if owner == "0" or f"thesis {owner}\n" in text]
-    return sum(fact not in _read_facts(text) for text in alike) / max(1, len(alike))
-
-
-def _write(prompt: str, facts: list[str], rejected: dict[str, str], fact_words: int) -> str:
-    """Write as many facts as the prompt allows words, and what was rejected if it asks for that."""
+def _write(
+    prompt: str, agents: Agents, facts: list[str], removed: list[str], chance: Random
+) -> str:
+    """Write as many facts as the prompt allows words, and what was removed if it asks for that."""
     most = _WORDS_MAX.search(prompt)
-    if most is not None:
-        facts = facts[: int(most.group(1).replace(",", "")) // fact_words]
-    owners = sorted({fact[1:].partition(".")[0] for fact in facts} - {"0"})
-    lines = [f"thesis {owner}" for owner in owners]
-    lines += [f"- fact {fact} {'word ' * (fact_words - 3)}".rstrip() for fact in facts]
-    if "`## Rejected points`" in prompt:
-        lines += [f"- rejected {fact} since {reason}" for fact, reason in rejected.items()]
+    room = len(facts) if most is None else int(most[1].replace(",", "")) // agents.fact_words
+    if room < len(facts):
+        facts = chance.sample(facts, room)
+    lines = [f"- fact {fact}" for fact in facts]
+    if _LISTS_REMOVED.search(prompt):
+        lines += [f"- removed {fact}" for fact in removed]
     return "\n".join(lines)
 
 
-def _read_facts(text: str) -> set[str]:
-    return set(re.findall(r"- fact (\S+)", text))
-
-
-def _compose(
-    process: Process, stage: Stage, part: Stage | Step, call: PlannedCall, read: list[str]
-) -> str:
-    inputs = tuple(
-        Item(f"Document {number} by {key.model_index}", text)
-        for number, (key, text) in enumerate(zip(call.reads, read, strict=True), start=1)
-    )
+def _compose(process: Process, stage: Stage, part: Stage | Step, read: list[str]) -> str:
     name = part.prompt_template_name
     return compose_prompt(
         Words(
@@ -149,7 +199,27 @@ def _compose(
             domain="General",
             guidance=process.get_guidance("General", name),
             request=Item("Original request", f"Plan it: {stage.slug}."),
-            inputs=inputs,
+            inputs=tuple(Item(f"Document {n}", text) for n, text in enumerate(read, 1)),
             length=part.length,
         )
     )
+
+
+def main(seeds: int) -> None:
+    """Print what is kept and removed with the prompts as they were and as they are."""
+    processes = load_process(str(BEFORE)), load_process("standard")
+    tried = {
+        **{f"{rule}, obeys no rule": Agents(rule) for rule in Rule},
+        "vote, twice the detail": Agents(fact_words=2 * FACT_WORDS),
+        "obeys its prompt": Agents(obeys=True),
+        "obeys, cannot judge reasons": Agents(obeys=True, is_discerning=False),
+    }
+    print(f"{seeds} seeds, {MODELS} models; true facts kept / false facts removed, final synthesis")
+    for name, agents in tried.items():
+        before, now = (measure(process, agents, range(seeds)) for process in processes)
+        figures = [f"{one.true_kept:.3f} / {one.false_removed:.3f}" for one in (before, now)]
+        print(f"{name:<28} {figures[0]} before, {figures[1]} now, {now.calls} calls")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 400)

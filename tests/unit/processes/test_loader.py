@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import dialectic
-from dialectic.core.documents.prompts import build_block, render_template
+from dialectic.core.documents.prompts import build_block, list_variables, render_template
 from dialectic.core.process.check import VARIABLES
-from dialectic.core.process.definition import SHARED_PROMPTS, Stage
+from dialectic.core.process.definition import SHARED_PROMPTS, Process, Stage
 from dialectic.errors import ExitCode, InvalidProcess, NotFound
 from dialectic.processes.loader import load_process
 from tests.cases import each_case
@@ -37,6 +37,7 @@ def test_a_process_of_ones_own_is_found_by_its_folder_or_its_file(own: Path, ent
 
 
 STANDARD = load_process("standard")
+PROCESSES = [load_process("digest"), STANDARD]
 GIVEN = {
     "domain": "Software",
     "request": build_block("Original request", "{{ not code }}"),
@@ -158,9 +159,24 @@ def test_a_length_and_the_prompt_that_tells_it_belong_together(own: Path) -> Non
         load_process(str(own))
 
 
-def test_every_domain_of_the_standard_process_has_guidance() -> None:
-    assert set(STANDARD.overlays) == set(STANDARD.file.domains)
-    assert all(overlay.guidance for overlay in STANDARD.overlays.values())
+@each_case("process", PROCESSES, ids=[process.name for process in PROCESSES])
+def test_every_domain_of_a_shipped_process_has_guidance_for_every_prompt_that_is_sent(
+    process: Process,
+) -> None:
+    sent = {part.prompt_template_name for stage in process.order for part in stage.parts}
+    assert set(process.overlays) == set(process.file.domains) == set(STANDARD.file.domains)
+    assert all(overlay.guidance.keys() == sent for overlay in process.overlays.values())
+
+
+@each_case("process", PROCESSES, ids=[process.name for process in PROCESSES])
+def test_every_prompt_of_a_shipped_process_has_a_length_and_a_place_for_an_overlay(
+    process: Process,
+) -> None:
+    for part in (part for stage in process.order for part in stage.parts):
+        assert part.length is not None
+        name = part.prompt_template_name
+        assert {"words", "overlay", "guidance"} <= list_variables(name, process.prompts[name])
+        assert process.file.repair_prompt_name == "repair"
 
 
 @each_case("name", ["nothing", "", "no/such/folder", "standard/prompts"])

@@ -2,55 +2,55 @@
 
 from __future__ import annotations
 
-import re
-from statistics import fmean
+import functools
 
-from dialectic.core.process.check import build_process
-from dialectic.core.process.definition import Process
+import pytest
+
 from dialectic.processes.loader import load_process
-from tests.unit.processes.planted_facts import Kept, play
+from tests.cases import each_case
+from tests.unit.processes.planted_facts import BEFORE, FACT_WORDS, Agents, Kept, Rule, measure
 
-STANDARD = load_process("standard")
-SEEDS = range(10)
-# What the prompts said before answers had a floor: at most so many words.
-LIMITS = {
-    "thesis": "About 1,200 to 2,000 words",
-    "antithesis_critique": "About 800 to 1,400 words",
-    "synthesis_pairwise": "About 1,200 to 2,000 words",
-    "synthesis_reduce": "About 1,500 to 2,200 words",
-    "synthesis_final": "About 2,000 to 3,500 words",
-}
+STANDARD, OLD = load_process("standard"), load_process(str(BEFORE))
+SEEDS = range(40)
 
 
-def build_before() -> Process:
-    """Build the process as it was: lengths are limits, and rejected points are not listed."""
-    definition = STANDARD.as_definition()
-    prompts = dict(definition["prompts"])
-    for name, limit in LIMITS.items():
-        text = prompts[name].replace("At least {{ words }} words", f"{limit} ({{{{ words }}}})")
-        prompts[name] = re.sub(
-            r"(?m)^- (?:`## Rejected points`|A (?:point that|rejected)).*\n", "", text
-        )
-    overlays = list(definition["overlays"].values())
-    return build_process(definition["file"], prompts, overlays, place="before")
+@functools.cache
+def measure_before(agents: Agents) -> Kept:
+    return measure(OLD, agents, SEEDS)
 
 
-def measure(process: Process, **options: int) -> Kept:
-    played = [play(process, seed, **options) for seed in SEEDS]
-    return Kept(
-        fmean(one.true_kept for one in played),
-        fmean(one.false_removed for one in played),
-        played[0].calls,
-    )
+@functools.cache
+def measure_now(agents: Agents) -> Kept:
+    return measure(STANDARD, agents, SEEDS)
 
 
-def test_more_true_facts_survive_and_more_false_ones_go_than_before_at_equal_calls() -> None:
-    before, now = measure(build_before()), measure(STANDARD)
-    assert now.calls == before.calls == 51
-    assert now.true_kept >= before.true_kept > 0.85
-    assert now.false_removed >= before.false_removed + 0.2
+# What was measured of the process as it was, with 400 seeds.
+MEASURED = {Rule.VOTE: (0.943, 0.456), Rule.UNION: (0.969, 0.083), Rule.ANY: (0.842, 0.874)}
+
+
+@each_case("rule", list(Rule))
+def test_the_agents_find_of_the_old_prompts_what_was_found_before(rule: Rule) -> None:
+    before = measure_before(Agents(rule))
+    assert before.calls == 51
+    assert (before.true_kept, before.false_removed) == pytest.approx(MEASURED[rule], abs=0.03)
+
+
+@each_case("rule", list(Rule))
+def test_no_fewer_facts_survive_where_agents_decide_as_they_did(rule: Rule) -> None:
+    before, now = measure_before(Agents(rule)), measure_now(Agents(rule))
+    assert now.calls == before.calls
+    assert now.true_kept >= before.true_kept
 
 
 def test_detail_is_not_lost_to_a_length_that_does_not_grow_with_what_is_read() -> None:
-    before, now = measure(build_before(), fact_words=120), measure(STANDARD, fact_words=120)
-    assert now.true_kept >= before.true_kept + 0.1
+    detailed = Agents(fact_words=2 * FACT_WORDS)
+    assert measure_now(detailed).true_kept >= measure_before(detailed).true_kept + 0.1
+
+
+def test_agents_that_do_what_they_are_told_keep_more_true_facts_and_remove_more_false_ones() -> (
+    None
+):
+    before, now = measure_before(Agents(obeys=True)), measure_now(Agents(obeys=True))
+    assert now.calls == before.calls == 51
+    assert now.true_kept >= before.true_kept
+    assert now.false_removed >= before.false_removed + 0.2

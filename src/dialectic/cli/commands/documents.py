@@ -14,6 +14,7 @@ import click
 
 from dialectic.cli.backend import Backend, with_backend
 from dialectic.cli.commands.sessions import show_list, show_session
+from dialectic.cli.options import archived_option
 from dialectic.cli.terminal import count, echo_json, printable, say
 from dialectic.contract.summaries import PASSAGES_DEFAULT, Kind
 from dialectic.core.strict_json import Json
@@ -169,12 +170,15 @@ def _format_prompt(request: Request) -> str:
 @click.command(name="list")
 @click.argument("session", required=False)
 @click.option("--all", "everything", is_flag=True, help="Include drafts.")
+@archived_option
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @with_backend
-async def list_(backend: Backend, session: str | None, *, everything: bool, as_json: bool) -> None:
+async def list_(
+    backend: Backend, session: str | None, *, everything: bool, archived: bool, as_json: bool
+) -> None:
     """List all sessions, or the contributions of SESSION with their ids."""
     if session is None:
-        await show_list(backend, as_json=as_json)
+        await show_list(backend, as_json=as_json, archived=archived)
         return
     session_id = await backend.get_id(Kind.SESSION, session)
     detail = await backend.look(session_id)
@@ -291,6 +295,14 @@ async def export(
     else:
         click.echo(printable(exported.path))
         say(f"Exported {exported.project}: {exported.files} files.")
+    if exported.left_out:
+        from dialectic.core.documents.plan_files import strip_project
+        from dialectic.core.transfer.bundle_format import LIMITS
+
+        limit = LIMITS.entry_bytes_max // 1024**2
+        say(f"Warning: left out, because larger than {limit} MiB or not readable:")
+        for path in exported.left_out:
+            say(f"  {strip_project(path)}")
 
 
 @click.command(name="import")
@@ -317,4 +329,5 @@ async def import_(backend: Backend, file: Path, *, as_json: bool) -> None:
         for session_id in taken.session_ids:
             say(f"Session {session_id}")
     if taken.waiting:
-        say(f"{taken.waiting} file(s) wait in the database until storage has room.")
+        waiting = count(taken.waiting, "file")
+        say(f"Until storage has room, the database keeps {waiting} of it.")

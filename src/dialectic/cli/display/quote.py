@@ -5,20 +5,20 @@ Also prints the messages about money before a run and when it pauses for lack of
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from uuid import UUID
 
 import click
 
 from dialectic.cli.backend import Backend
-from dialectic.cli.display.follow import FUNDS_REASONS
+from dialectic.cli.display.follow import FUNDS_REASONS, NEEDS_APPROVAL
 from dialectic.cli.error_report import advise, mark
 from dialectic.cli.options import name_command
-from dialectic.cli.terminal import count, echo_lines, printable, say
+from dialectic.cli.terminal import ask_yes, count, echo_lines, say
 from dialectic.contract.base import read_credits
 from dialectic.contract.sessions import RunQuote, SessionDetail
 from dialectic.core.job import JobStatus
@@ -37,7 +37,7 @@ from dialectic.core.money.quote import (
     add_figures,
     list_steps,
 )
-from dialectic.errors import FundsError, Remedy, RemedyAction, UsageError
+from dialectic.errors import DialecticError, FundsError, Remedy, RemedyAction, UsageError
 
 # With the longest shipped step name, the table is 80 columns wide.
 _ROW = "{:>6}{:>12}{:>11}{:>13}{:>13}{:>11}"
@@ -221,25 +221,7 @@ async def is_wanted(quote: Quote, *, confirm_above_usd: float) -> bool:
             reason="unconfirmed",
             subject="--yes",
         )
-    return await _ask(f"This run is expected to cost {price}. Go on? [y/N] ")
-
-
-async def _ask(question: str) -> bool:
-    """Read a line from the terminal so that ^C still ends the command."""
-    click.echo(printable(question), err=True, nl=False)
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[str] = loop.create_future()
-
-    def read() -> None:
-        loop.remove_reader(sys.stdin.fileno())
-        if not answer.done():
-            answer.set_result(sys.stdin.readline())
-
-    loop.add_reader(sys.stdin.fileno(), read)
-    try:
-        return (await answer).strip().lower() in ("y", "yes")
-    finally:
-        loop.remove_reader(sys.stdin.fileno())
+    return await ask_yes(f"This run is expected to cost {price}. Go on? [y/N] ")
 
 
 # These remedies resume the session themselves.
@@ -269,10 +251,31 @@ async def check_funds(backend: Backend, quote: Quote) -> None:
     )
 
 
+async def say_limits(backend: Backend, session_id: UUID) -> None:
+    """Say before a session goes on how far the available money will limit its answers."""
+    try:
+        detail = await backend.look(session_id, quote=True)
+    except DialecticError:
+        return  # it cannot be quoted, for example without one of its models: its jobs will say why
+    if detail.quote is not None:
+        full_answers_only = detail.session.full_answers_only
+        command = name_command(f"resume {str(session_id)[:8]} --full-answers")
+        for line in describe_limits(
+            detail.quote.answer_limits, full_answers_only=full_answers_only, how=f"`{command}`"
+        ):
+            say(line)
+
+
 def describe_limits(
-    answer_limits: Sequence[AnswerLimit], *, full_answers_only: bool
+    answer_limits: Sequence[AnswerLimit],
+    *,
+    full_answers_only: bool,
+    how: str = "With --full-answers it",
 ) -> Iterator[str]:
-    """Say before a run how far the available money will limit each model's answers."""
+    """Say before a run how far the available money will limit each model's answers.
+
+    `how` is the beginning of the sentence that tells how to get full answers.
+    """
     by_model: dict[str, list[AnswerLimit]] = {}
     for one in answer_limits:
         by_model.setdefault(one.model_name, []).append(one)
@@ -287,8 +290,7 @@ def describe_limits(
         else:
             yield (
                 f"Answers of {name} will be limited to {least:,} of {most:,} tokens by the "
-                f"available money, from {limits[0].stage_slug} on. With --full-answers it pauses "
-                "instead."
+                f"available money, from {limits[0].stage_slug} on. {how} pauses instead."
             )
 
 
@@ -299,10 +301,13 @@ def describe_shortage(detail: SessionDetail) -> Iterator[str]:
         for job in detail.jobs
         if job.status is JobStatus.PAUSED and job.status_reason in FUNDS_REASONS
     ]
-    verb = "waits" if len(waiting) == 1 else "wait"
+    is_one = len(waiting) == 1
+    what = f"{'waits' if is_one else 'wait'} for money"
+    if all(job.status_reason == NEEDS_APPROVAL for job in waiting):
+        what = f"{'needs' if is_one else 'need'} your approval"
     yield (
-        f"Paused: {count(len(waiting), 'call')} {verb} for money. Saved work will not be repeated "
-        "or paid for again."
+        f"Paused: {count(len(waiting), 'call')} {what}. Saved work will not be repeated or paid "
+        "for again."
     )
     # One reason of each kind: calls with the same reason differ only in amounts.
     said = {job.status_reason: job.error_details[-1] for job in waiting}
