@@ -23,6 +23,7 @@ from dialectic.db.tables.files import File
 from dialectic.engine import Engine
 from dialectic.errors import ContextWindowError, DialecticError, ProviderError
 from dialectic.limits import admission
+from dialectic.live_calls import LiveCall
 from dialectic.pipeline.reserve import DirectCaller, Payment, Reservation, reserve
 from dialectic.providers.base import OnText
 from dialectic.providers.finish_reasons import is_known
@@ -85,7 +86,7 @@ async def call(
         caller,
         card,
         hold=lambda: reserve(engine, caller, card, request, payment),
-        ask=lambda held: _complete(engine, caller, card, held.request, on_text),
+        ask=lambda held: _complete_live(engine, caller, card, held, on_text),
         count=lambda: count_request_tokens(request, card).upper_tokens + request.max_output_tokens,
         tell=lambda reply: admission.build_report(reply.usage),
     )
@@ -150,6 +151,34 @@ async def _attempt(
     engine.failpoints.reach("after_reply")
     await _report(engine, permit, tell(got))
     return held, got, elapsed_ms
+
+
+async def _complete_live(
+    engine: Engine,
+    caller: Job | DirectCaller,
+    card: ModelCard,
+    held: Reservation,
+    on_text: OnText,
+) -> Reply:
+    """Send a request; a job's call is listed while it is in flight, with the text so far."""
+    if not isinstance(caller, Job):
+        return await _complete(engine, caller, card, held.request, on_text)
+    live = LiveCall(
+        session_id=caller.session_id,
+        job_id=caller.id,
+        stage_slug=caller.stage_slug,
+        output_type=caller.payload_json.get("output_type", ""),
+        model_name=card.name,
+        seat=caller.payload_json.get("model_index", 0),
+        input_tokens=held.counted_input_tokens,
+    )
+
+    def receive(piece: str) -> None:
+        live.add(piece)
+        on_text(piece)
+
+    with engine.live_calls.track(live):
+        return await _complete(engine, caller, card, held.request, receive)
 
 
 async def _complete(

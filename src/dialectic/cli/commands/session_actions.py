@@ -9,18 +9,26 @@ from uuid import UUID
 
 import click
 
-from dialectic.cli.backend import Backend, get_id_to_change, run_with_backend, with_backend
+from dialectic.cli.backend import (
+    Attended,
+    Backend,
+    IsBusy,
+    get_id_to_change,
+    run_with_backend,
+    with_backend,
+)
 from dialectic.cli.display.follow import follow_job, see_all
-from dialectic.cli.display.progress import open_display
+from dialectic.cli.display.notice import tell_end
+from dialectic.cli.display.progress import build_prices, open_display
 from dialectic.cli.display.results import (
     conclude_change,
     list_new_versions,
     prepare_out,
-    tell_left,
     work_and_follow,
 )
 from dialectic.cli.input import read_text
-from dialectic.cli.options import strict_option
+from dialectic.cli.options import FollowOptions, follow_options, strict_option
+from dialectic.cli.pausing import leaving_paused, tell_left
 from dialectic.cli.terminal import count, say
 from dialectic.contract.contributions import RATING_MAX, RATING_MIN
 from dialectic.contract.projects import Kind
@@ -43,7 +51,8 @@ _file = click.option(
 
 def goes_on(command: Callback) -> Callback:
     """Add the options of commands that start work in a session."""
-    for decorate in (_json, strict_option, _detach, _out, click.argument("session")):
+    options = (_json, follow_options, strict_option, _detach, _out, click.argument("session"))
+    for decorate in options:
         command = decorate(command)
     return command
 
@@ -145,16 +154,17 @@ def begin_work(
     begin: Callable[[Backend, UUID], Awaitable[None]], session: str, **options: Any
 ) -> None:
     """Start work in a session and, unless detached, run it to its end."""
-    detach, out = options.pop("detach"), options["out"]
+    detach, out, follow = options.pop("detach"), options["out"], FollowOptions.take(options)
     prepare_out(out, detach=detach)
 
     async def act(backend: Backend) -> ExitCode:
         session_id = await get_id_to_change(backend, Kind.SESSION, session)
         seen = await see_all(backend, session_id)
-        await begin(backend, session_id)
-        if detach:
-            return ExitCode.DONE
-        return await work_and_follow(backend, session_id, seen=seen, **options)
+        async with leaving_paused(backend, session_id):
+            await begin(backend, session_id)
+            if detach:
+                return ExitCode.DONE
+            return await work_and_follow(backend, session_id, seen=seen, options=follow, **options)
 
     run_with_backend(act)
 
@@ -162,30 +172,49 @@ def begin_work(
 @click.command()
 @click.argument("contribution")
 @_detach
+@follow_options
 @_json
-@with_backend
-async def regenerate(
-    backend: Backend, contribution: str, *, detach: bool, as_json: bool
-) -> ExitCode:
+def regenerate(contribution: str, *, detach: bool, as_json: bool, **options: Any) -> None:
     """Let the same model write CONTRIBUTION again; documents based on it become stale."""
-    found = await get_id_to_change(backend, Kind.CONTRIBUTION, contribution)
-    old = await backend.load_contribution(found)
-    session_id = old.session_id
-    versions = await list_new_versions(backend, old.project_id)
-    job_id = await backend.regenerate(found)
-    if detach:
-        click.echo(job_id)
-        return ExitCode.DONE
+    follow_as = FollowOptions.take(options)
 
-    async def follow() -> ExitCode:
-        with open_display(backend, as_json=as_json) as display:
-            return await follow_job(backend, session_id, job_id, display)
-
-    async def conclude(code: ExitCode) -> ExitCode:
-        await conclude_change(backend, old, versions)
+    async def act(backend: Backend) -> ExitCode:
+        found = await get_id_to_change(backend, Kind.CONTRIBUTION, contribution)
+        old = await backend.load_contribution(found)
+        versions = await list_new_versions(backend, old.project_id)
+        async with leaving_paused(backend, old.session_id):
+            job_id = await backend.regenerate(found)
+            if detach:
+                click.echo(job_id)
+                return ExitCode.DONE
+            code = await _work_on_job(backend, old.session_id, job_id, follow_as, as_json=as_json)
+        if code is ExitCode.INTERRUPTED:
+            tell_left(backend, old.session_id)
+        else:
+            await conclude_change(backend, old, versions)
+        tell_end(follow_as, "The document is done." if code is ExitCode.DONE else "Not done.")
         return code
 
-    code = await backend.run_until(follow(), conclude=conclude)
-    if code is ExitCode.INTERRUPTED:
-        tell_left(backend, session_id)
+    run_with_backend(act)
+
+
+async def _work_on_job(
+    backend: Backend, session_id: UUID, job_id: UUID, options: FollowOptions, *, as_json: bool
+) -> ExitCode:
+    """Run one job to its end, and show it."""
+    view = open_display(backend, session_id, as_json=as_json, quiet=options.quiet)
+    with view as display:
+
+        async def follow(is_busy: IsBusy) -> ExitCode:
+            return await follow_job(backend, session_id, job_id, display, is_busy=is_busy)
+
+        attended = Attended(
+            session_id=session_id,
+            follow=follow,
+            takes_all=options.takes_all,
+            **build_prices(backend, None),
+        )
+        code = await backend.run_until(attended)
+    if not (as_json or options.quiet):
+        display.say_total()
     return code
