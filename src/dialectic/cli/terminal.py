@@ -253,14 +253,14 @@ class _LogHandler(logging.StreamHandler[TextIO]):
             super().emit(record)
 
 
-def say(text: str) -> None:
-    """Print a message to stderr, if it is open."""
+def say(text: str, *, wraps: bool = True) -> None:
+    """Print a message to stderr, if it is open; a path stays on one line without `wraps`."""
     with contextlib.suppress(OSError):
         shown = printable(text)
         if _voices:
             _voices[-1](shown)
             return
-        if sys.stderr.isatty():
+        if wraps and sys.stderr.isatty():
             shown = wrap(shown, shutil.get_terminal_size().columns)
         click.echo(shown, err=True)
 

@@ -14,7 +14,7 @@ from dialectic.cli.display.follow import SETUP_REASONS
 from dialectic.cli.display.quote import describe_shortage
 from dialectic.cli.error_report import mark, say_remedy
 from dialectic.cli.options import name_command
-from dialectic.cli.terminal import WIDTH_MIN, printable, say
+from dialectic.cli.terminal import WIDTH_MIN, say
 from dialectic.contract.sessions import SessionDetail, SessionRecord
 from dialectic.core.session_state import Phase
 from dialectic.core.transfer.bundle_format import readme_path
@@ -74,7 +74,7 @@ def say_where(
     path = f"{session.project_slug}/{PLAN}" if has_plan else readme_path(session.project_slug)
     if copy is not None or backend.is_local:
         place = str(copy / path) if copy is not None else backend.locate(path)
-        say(f"{'Plan: ' if has_plan else 'Read: '}{printable(place)}")
+        say(f"{'Plan: ' if has_plan else 'Read: '}{place}", wraps=False)
     else:
         command = name_command(f"export {str(session.id)[:8]}")
         say(f"They are on the server; `{command}` or --out DIR copies them here.")
