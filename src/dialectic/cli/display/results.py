@@ -56,6 +56,36 @@ async def work_and_follow(
 
     If `strict`, documents that lack something make it fail.
     """
+    try:
+        code = await _work(
+            backend,
+            session_id,
+            as_json=as_json,
+            out=out,
+            seen=seen,
+            quote=quote,
+            strict=strict,
+            options=options,
+        )
+    except DialecticError as error:
+        error.remedy = error.remedy and error.remedy.for_session(session_id)
+        raise
+    if code is ExitCode.INTERRUPTED:
+        tell_left(backend, session_id)
+    return code
+
+
+async def _work(
+    backend: Backend,
+    session_id: UUID,
+    *,
+    as_json: bool,
+    out: Path | None,
+    seen: Seen | None,
+    quote: Quote | None,
+    strict: bool,
+    options: FollowOptions,
+) -> ExitCode:
     begun = (await backend.look(session_id)).session
     project_id, slug = begun.project_id, begun.project_slug
     if out is not None:
@@ -103,13 +133,7 @@ async def work_and_follow(
             takes_all=options.takes_all,
             **build_prices(backend, quote),
         )
-        try:
-            code = await backend.run_until(attended)
-        except DialecticError as error:
-            error.remedy = error.remedy and error.remedy.for_session(session_id)
-            raise
-    if code is ExitCode.INTERRUPTED:
-        tell_left(backend, session_id)
+        code = await backend.run_until(attended)
     tell_end(options, f"{begun.project_name}: {END_WORDS.get(code, 'ended')}")
     return code
 
