@@ -20,6 +20,7 @@ from dialectic.cli.backend import (
 from dialectic.cli.display.follow import follow_job, see_all
 from dialectic.cli.display.notice import tell_end
 from dialectic.cli.display.progress import build_prices, open_display
+from dialectic.cli.display.quote import say_limits
 from dialectic.cli.display.results import (
     conclude_change,
     list_new_versions,
@@ -162,6 +163,7 @@ def begin_work(
         seen = await see_all(backend, session_id)
         async with leaving_paused(backend, session_id):
             await begin(backend, session_id)
+            await say_limits(backend, session_id)
             if detach:
                 return ExitCode.DONE
             return await work_and_follow(backend, session_id, seen=seen, options=follow, **options)

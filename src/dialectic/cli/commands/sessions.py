@@ -27,6 +27,7 @@ from dialectic.cli.display.quote import (
     describe_limits,
     describe_shortage,
     draw_quote,
+    say_limits,
 )
 from dialectic.cli.display.results import prepare_out, say_warnings, work_and_follow
 from dialectic.cli.error_report import advise, mark
@@ -304,6 +305,7 @@ def resume(
         session_id = await get_id_to_change(backend, Kind.SESSION, session)
         async with leaving_paused(backend, session_id):
             await begin(backend, session_id)
+            await say_limits(backend, session_id)
             if detach:
                 return ExitCode.DONE
             return await work_and_follow(
