@@ -41,6 +41,8 @@ async def paid_home(made_home: Path, tmp_path: Path) -> AsyncIterator[PaidHome]:
     async with open_simulator({"models": MODELS, "default": {"text": TEXT}}) as simulator:
         with copy_home(made_home, tmp_path / "home") as home:
             configure(home.path, simulator, {"sim": None})
+            # A home of one's own only counts.
+            home.tell("wallet", "unlimited", "--off")
             yield PaidHome(home, simulator)
 
 

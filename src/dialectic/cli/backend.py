@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any, Concatenate, NoReturn, ParamSpec, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, Protocol, TypeAlias
 from uuid import UUID
 
 from dialectic.cli.terminal import load_settings, run_async
@@ -54,6 +54,9 @@ from dialectic.core.documents.file_paths import WorkStatus
 from dialectic.core.money.price import Rates
 from dialectic.errors import ExitCode, NotFound, UsageError
 from dialectic.settings import Settings
+
+if TYPE_CHECKING:
+    from dialectic.providers.probe import Finding  # it imports the catalogue
 
 P = ParamSpec("P")
 OnText: TypeAlias = Callable[[str], None]
@@ -177,6 +180,9 @@ class Backend(Protocol):
     async def list_history(self, limit: int) -> list[Transaction]: ...
     async def list_costs(self, session_id: UUID) -> list[Cost]: ...
     async def list_models(self) -> list[Model]: ...
+    async def probe_models(self, models: list[str]) -> list[Finding]:
+        """Ask each model one short question; a server's operator has checked its models."""
+
     async def list_processes(self) -> list[ProcessSummary]: ...
     async def choose_model(self, wished: str | None) -> str: ...
     async def send(self, question: ChatRequest, on_text: OnText) -> ChatReply: ...

@@ -81,6 +81,7 @@ from dialectic.events.hub import open_hub
 from dialectic.events.stream import Follower
 from dialectic.processes.loader import load_process
 from dialectic.providers.catalog import build_catalog, choose_default_models
+from dialectic.providers.probe import Finding, probe_models
 from dialectic.publishing.publish import describe_project, require_published
 from dialectic.settings import Settings
 
@@ -360,6 +361,9 @@ class LocalBackend:
     async def list_models(self) -> list[Model]:
         return installed.list_models(self.engine.catalog, self.settings.home)
 
+    async def probe_models(self, models: list[str]) -> list[Finding]:
+        return await probe_models(self.engine.catalog, self.settings, models)
+
     async def list_processes(self) -> list[ProcessSummary]:
         return await asyncio.to_thread(installed.list_processes, self.settings.own_processes)
 
@@ -394,7 +398,8 @@ LocalAct = Callable[[LocalBackend], Awaitable[ExitCode | None]]
 async def open_local_backend(settings: Settings) -> AsyncIterator[LocalBackend]:
     """Open the engine for the local user; the first start creates the account."""
     async with open_engine(settings, build_catalog(settings)) as engine:
-        yield LocalBackend(engine, await load_owner(engine.db))
+        owner = await load_owner(engine.db, is_own_home=engine.address.is_embedded)
+        yield LocalBackend(engine, owner)
 
 
 def run_local(act: LocalAct) -> NoReturn:

@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 from pydantic import ValidationError
@@ -76,6 +76,9 @@ from dialectic.errors import (
 from dialectic.settings import Settings
 from dialectic.storage.archive import open_archive
 from dialectic.storage.keys import is_part
+
+if TYPE_CHECKING:
+    from dialectic.providers.probe import Finding
 
 T = TypeVar("T")
 R = TypeVar("R", bound=RequestBody)
@@ -437,6 +440,10 @@ class RemoteBackend:
 
     async def list_models(self) -> list[Model]:
         return [one async for one in self._client.list_models()]
+
+    async def probe_models(self, models: list[str]) -> list[Finding]:
+        del models
+        return []
 
     async def list_processes(self) -> list[ProcessSummary]:
         listed = [one async for one in self._client.list_processes()]

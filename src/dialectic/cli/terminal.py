@@ -238,6 +238,58 @@ def say(text: str) -> None:
         click.echo(shown, err=True)
 
 
+def has_person() -> bool:
+    """Tell whether a person can see a question and answer it."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def prompt(question: str, *, default: str | None = None, hidden: bool = False) -> str:
+    """Read a line outside the event loop; a hidden one is not shown while it is typed."""
+    with _interruptible():
+        found = click.prompt(
+            printable(question),
+            default=default,
+            show_default=bool(default),
+            hide_input=hidden,
+            err=True,
+        )
+    return str(found).strip()
+
+
+def confirm(question: str) -> bool:
+    """Ask a yes-or-no question outside the event loop; no is the default."""
+    with _interruptible():
+        return click.confirm(printable(question), err=True)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let ^C raise, so that a terminal that hides its input is restored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+async def ask(question: str) -> str:
+    """Read a line from the terminal so that ^C still ends the command; "" at its end."""
+    click.echo(printable(question), err=True, nl=False)
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[str] = loop.create_future()
+
+    def read() -> None:
+        loop.remove_reader(sys.stdin.fileno())
+        if not answer.done():
+            answer.set_result(sys.stdin.readline())
+
+    loop.add_reader(sys.stdin.fileno(), read)
+    try:
+        return (await answer).strip()
+    finally:
+        loop.remove_reader(sys.stdin.fileno())
+
+
 def wrap(text: str, width: int) -> str:
     """Wrap lines between words at the terminal's width, with an indent."""
     return "\n".join(

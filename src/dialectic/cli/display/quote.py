@@ -5,7 +5,6 @@ Also prints the messages about money before a run and when it pauses for lack of
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import sys
@@ -18,7 +17,7 @@ from dialectic.cli.backend import Backend
 from dialectic.cli.display.follow import FUNDS_REASONS
 from dialectic.cli.error_report import advise, mark
 from dialectic.cli.options import name_command
-from dialectic.cli.terminal import count, echo_lines, printable, say
+from dialectic.cli.terminal import ask, count, echo_lines, say
 from dialectic.contract.base import read_credits
 from dialectic.contract.sessions import RunQuote, SessionDetail
 from dialectic.core.job import JobStatus
@@ -221,25 +220,8 @@ async def is_wanted(quote: Quote, *, confirm_above_usd: float) -> bool:
             reason="unconfirmed",
             subject="--yes",
         )
-    return await _ask(f"This run is expected to cost {price}. Go on? [y/N] ")
-
-
-async def _ask(question: str) -> bool:
-    """Read a line from the terminal so that ^C still ends the command."""
-    click.echo(printable(question), err=True, nl=False)
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[str] = loop.create_future()
-
-    def read() -> None:
-        loop.remove_reader(sys.stdin.fileno())
-        if not answer.done():
-            answer.set_result(sys.stdin.readline())
-
-    loop.add_reader(sys.stdin.fileno(), read)
-    try:
-        return (await answer).strip().lower() in ("y", "yes")
-    finally:
-        loop.remove_reader(sys.stdin.fileno())
+    answer = await ask(f"This run is expected to cost {price}. Go on? [y/N] ")
+    return answer.lower() in ("y", "yes")
 
 
 # These remedies resume the session themselves.

@@ -1,7 +1,7 @@
 -- Projects, sessions and their texts. Rows of the current tenant only.
 
 -- name: open_account
-select * from dialectic.open_account($1)
+select * from dialectic.open_account($1, $2)
 
 -- Two transactions that insert the same row may conflict on any of its unique keys, so `on conflict
 -- do nothing` names no key where a conflict means that the row exists.
