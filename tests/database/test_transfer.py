@@ -460,7 +460,7 @@ def _swap_files(rows: dict[str, Any]) -> None:
     ("change", "reason", "name"),
     [
         (_set("dialectic_feedback", "rating", None), "broken_rule", ""),
-        (_set("dialectic_projects", "project_name", "a\0b"), "broken_rule", ""),
+        (_set("dialectic_projects", "initial_user_prompt", "a\0b"), "broken_rule", ""),
         (_set("dialectic_projects", "owner", "me"), "bad_form", "owner"),
         (_set("dialectic_projects", "tenant_id", str(uuid4())), "bad_form", "tenant_id"),
         (_set("dialectic_projects", "slug", "../up"), "bad_form", "slug"),

@@ -472,7 +472,9 @@ IDS = re.compile(
 )
 TIMES = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(\+00:00|Z)?|[\d.]+ (s|min)\b")
 # An id in a document's front matter is in quotes where it would be read as a number.
-NUMBERED = re.compile(r'"(id|seq|processing_time_ms|size_bytes)": ?\d+|[\d,]+ bytes')
+NUMBERED = re.compile(
+    r'"((notification_)?id|seq|processing_time_ms|size_bytes)": ?\d+|[\d,]+ bytes'
+)
 # One of the texts that are searched names an id, so it is found in another place each time.
 PLACES = re.compile(r"^ *\d+\.(?= story/)", re.MULTILINE)
 

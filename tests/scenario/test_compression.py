@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -14,7 +13,6 @@ from uuid import UUID
 
 import pytest
 
-import dialectic
 from dialectic.app import contributions, sessions
 from dialectic.app.search import search_project
 from dialectic.app.transaction import Tenant
@@ -37,7 +35,7 @@ from dialectic_simulator import open_simulator
 from tests.scenario.documented_layout import STAGE_FOLDER, list_patterns
 from tests.scenario.paid_models import PaidSession, verify
 from tests.scenario.test_money import claim_alone
-from tests.scenario.whole_session import Row, open_installation
+from tests.scenario.whole_session import Row, open_installation, write_unrepaired
 
 WRITER, VECTORS = "sim/writer", "sim/vectors"
 PLENTY = 50_000_000
@@ -373,8 +371,7 @@ SHORTENING_PLACE = f"{STAGE_FOLDER}raw_responses/shortening_{{id}}_raw.json"
 
 def write_process(folder: Path) -> Path:
     """The standard process, whose first stage wants abstracts."""
-    process, slug = folder / "standard", 'slug = "thesis"\n'
-    shutil.copytree(Path(dialectic.__file__).parent / "processes" / "standard", process)
+    process, slug = write_unrepaired(folder), 'slug = "thesis"\n'
     file = process / "process.toml"
     file.write_text(file.read_text().replace(slug, f'{slug}compressor = "abstract"\n', 1))
     return process

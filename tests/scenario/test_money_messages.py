@@ -15,6 +15,7 @@ from tests.command_pool import CommandResult
 from tests.problems import list_codes, list_commands
 from tests.scenario.paid_models import MODELS, TEXT, WRITER, configure
 from tests.scenario.test_run import Home, copy_home
+from tests.scenario.whole_session import write_unrepaired
 
 RUN = ("run", "A booking service.", "--until", "antithesis", "--max-output-tokens", "1000")
 
@@ -25,6 +26,7 @@ class PaidHome:
 
     home: Home
     simulator: Simulator
+    process: Path
 
     @property
     def calls(self) -> int:
@@ -43,13 +45,13 @@ async def paid_home(made_home: Path, tmp_path: Path) -> AsyncIterator[PaidHome]:
             configure(home.path, simulator, {"sim": None})
             # A home of one's own only counts.
             home.tell("wallet", "unlimited", "--off")
-            yield PaidHome(home, simulator)
+            yield PaidHome(home, simulator, write_unrepaired(tmp_path))
 
 
 async def test_a_run_stops_for_money_with_what_to_do_and_goes_on_when_that_is_done(
     paid_home: PaidHome,
 ) -> None:
-    run = (*RUN, "--models", WRITER)
+    run = (*RUN, "--process", str(paid_home.process), "--models", WRITER)
     result = await paid_home.type(*run)
     assert result.code == 5
     assert re.search(r"\$0\.0\d+.*\$0\.00", result.stderr)
@@ -87,7 +89,8 @@ async def test_a_run_stops_for_money_with_what_to_do_and_goes_on_when_that_is_do
 
 async def test_a_run_stops_at_its_budget_and_goes_on_with_a_higher_one(paid_home: PaidHome) -> None:
     await paid_home.type("wallet", "topup", "20")
-    run = (*RUN, "--models", f"{WRITER}*2", "--budget", "0.005")
+    process = str(paid_home.process)
+    run = (*RUN, "--process", process, "--models", f"{WRITER}*2", "--budget", "0.005")
     result = await paid_home.type(*run)
     assert result.code == 5
     assert list_codes(result.stderr) == ["insufficient_funds"]

@@ -449,7 +449,7 @@ WRONG_INPUT: dict[str, tuple[list[str], dict[str, str], int, list[str]]] = {
         ["run", "--models", "gpt", "x"],
         {},
         2,
-        ["'gpt'", "`provider/model`"],
+        ["'gpt'", "`openai/gpt-4o`"],
     ),
     "empty prompt": (["run", ""], {}, 2, ["prompt is empty", "--file"]),
     "no prompt": (["run"], {}, 2, ["argument", "--file"]),

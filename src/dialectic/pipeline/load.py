@@ -174,6 +174,11 @@ class JobContext:
             call.makes.output_type for call in kept if call.makes.stage_slug == stage_slug
         )
 
+    def has_other_total(self, stage_slug: str) -> bool:
+        """Tell whether a stage was created with another number of documents than it will have."""
+        planned = {stage.stage_slug: stage.planned_units for stage in self.seated}
+        return planned.get(stage_slug) not in (None, self.count_calls(stage_slug).total())
+
     @property
     def stage_seats(self) -> StageSeats:
         """The seats of each stage."""

@@ -96,7 +96,8 @@ async def run_plan(engine: Engine, job: Job, payload: PlanPayload, context: JobC
     missing: tuple[str, ...] = ()
     if context.situation is not None:
         missing = list_missing(stage, stage.inputs_required, payload.model_index, context.situation)
-    await save_total(engine, job, context)
+    if context.has_other_total(stage.slug):
+        await save_total(engine, job, context)
     present = [s for s in context.get_seats(stage.slug) if s in context.active_seats]
     is_first = payload.model_index == min(present, default=0) and payload.edition == 1
     if is_first and not missing and stage.slug not in context.seeded:
