@@ -41,7 +41,7 @@ def set_config_value(path: Path, name: str, value: str) -> None:
         )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path.resolve(), mode=_find_mode(path)) as file:
+        with replacing(path.resolve(), mode=_choose_mode(path)) as file:
             file.write(after.encode())
     except OSError as error:
         raise ConfigurationError(
@@ -65,7 +65,7 @@ def replace_value(text: str, name: str, value: str) -> str:
     return f"{top}{gap}{line}{after}{rest}"
 
 
-def _find_mode(path: Path) -> int:
+def _choose_mode(path: Path) -> int:
     """Keep the permissions of the file; a new one may hold secrets later."""
     try:
         return path.stat().st_mode & 0o777

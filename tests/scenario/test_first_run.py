@@ -256,14 +256,13 @@ async def misled(made_home: Path, tmp_path: Path) -> AsyncIterator[Newcomer]:
             yield newcomer
 
 
-KEYS = {"OPENAI_API_KEY": KEY, "BAD_KEY": KEY}
 THREE = f"{LUNA}*2,bad/m"
 
 
 async def test_a_bad_key_is_told_before_a_run_and_without_a_terminal_nothing_starts(
     misled: Newcomer,
 ) -> None:
-    result = await misled.type("run", PROMPT, "--models", THREE, **KEYS)
+    result = await misled.type("run", PROMPT, "--models", THREE, BAD_KEY=KEY, OPENAI_API_KEY=KEY)
     assert result.code == 4
     assert list_codes(result.stderr) == ["model_unusable"]
     assert list_commands(result.stderr) == ["export BAD_KEY=…"]
@@ -274,7 +273,15 @@ async def test_a_bad_key_is_told_before_a_run_and_without_a_terminal_nothing_sta
 async def test_a_person_goes_on_without_a_model_that_does_not_answer(misled: Newcomer) -> None:
     answers = (("Enter to stop: ", "w\n"),)
     screen = await misled.sit(
-        "run", PROMPT, "--until", "thesis", "--models", THREE, answers=answers, **KEYS
+        "run",
+        PROMPT,
+        "--until",
+        "thesis",
+        "--models",
+        THREE,
+        answers=answers,
+        BAD_KEY=KEY,
+        OPENAI_API_KEY=KEY,
     )
     assert screen.code == 0, screen.text
     assert "(2 models)" in screen.text
@@ -282,18 +289,20 @@ async def test_a_person_goes_on_without_a_model_that_does_not_answer(misled: New
 
 async def test_a_person_takes_another_model_or_stops(misled: Newcomer) -> None:
     run = ("run", PROMPT, "--until", "thesis", "--models", f"{LUNA},bad/m")
-    stopped = await misled.sit(*run, answers=(("Enter to stop: ", "\n"),), **KEYS)
+    stopped = await misled.sit(
+        *run, answers=(("Enter to stop: ", "\n"),), BAD_KEY=KEY, OPENAI_API_KEY=KEY
+    )
     assert stopped.code == 5
     assert "w to go on" not in stopped.text, "two seats are the least that the process needs"
     answers = (("Enter to stop: ", "offline/skeptic\n"),)
-    screen = await misled.sit(*run, answers=answers, **KEYS)
+    screen = await misled.sit(*run, answers=answers, BAD_KEY=KEY, OPENAI_API_KEY=KEY)
     assert screen.code == 0, screen.text
     assert f"{LUNA},offline/skeptic" in screen.text
 
 
 async def test_the_check_is_skipped_on_request(misled: Newcomer) -> None:
     run = ("run", PROMPT, "--until", "thesis", "--models", THREE, "--no-preflight", "--detach")
-    result = await misled.type(*run, **KEYS)
+    result = await misled.type(*run, BAD_KEY=KEY, OPENAI_API_KEY=KEY)
     assert result.code == 0, result.stderr
     assert misled.calls == 0
 

@@ -108,3 +108,18 @@ async def test_a_run_stops_at_its_budget_and_goes_on_with_a_higher_one(paid_home
     result = await paid_home.type("resume", short, "--budget", "1")
     assert (result.code, paid_home.calls) == (0, 6), result.stderr
     assert (await paid_home.type("wallet", "verify")).code == 0
+
+
+async def test_yes_approves_every_call_of_the_run_and_a_budget_every_call_inside_it(
+    paid_home: PaidHome,
+) -> None:
+    await paid_home.type("wallet", "limit", "0.014")
+    asked = await paid_home.type(*RUN, "--models", WRITER, "--full-answers")
+    assert asked.code == 5
+    assert list_codes(asked.stderr)[-1] == "spend_needs_approval"
+    for words in (("--yes",), ("--budget", "0.01")):
+        await paid_home.type("wallet", "limit", "0.014")
+        result = await paid_home.type(*RUN, "--models", WRITER, "--full-answers", *words)
+        assert result.code == 0, result.stderr
+        assert "spend_needs_approval" not in result.stderr
+    assert (await paid_home.type("wallet", "verify")).code == 0

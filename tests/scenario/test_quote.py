@@ -532,7 +532,7 @@ def test_who_sits_at_a_terminal_is_asked_whether_that_much_may_be_spent(
 ) -> None:
     asked = ask_at_terminal(answer)
     assert re.fullmatch(
-        r"This run is expected to cost \$\d\.\d\d \(worst case \$\d+\.\d\d\)\. Go on\? \[y/N\] ",
+        r"This run is expected to cost \$\d\.\d\d \(rarely above \$\d+\.\d\d\)\. Go on\? \[y/N\] ",
         asked.question,
     )
     assert (asked.answer, asked.code) == (wanted, 0)

@@ -29,7 +29,7 @@ PROCESS = "standard"
 def require_models(settings: Settings, *, yes: bool) -> Settings:
     """Have the models of a run chosen, if keys allow real ones and no choice was stored.
 
-    Without a person to ask, the run is rejected: it would spend money on models that nobody chose.
+    Without a person to ask, the run is rejected: it would spend money on models of our choice.
     """
     if settings.server or settings.default_models:
         return settings
@@ -52,7 +52,7 @@ def require_models(settings: Settings, *, yes: bool) -> Settings:
 def set_up(settings: Settings, models: str = "", *, tests: bool = True) -> Settings:
     """Choose, test and store the models; a list that is given is not asked for."""
     if not models:
-        settings = _find_keys(settings)
+        settings = _load_keys(settings)
     catalog = build_catalog(settings)
     if not models and not catalog.defaults:
         say("Without a key, runs use the offline models, which cost nothing and know nothing.")
@@ -71,7 +71,7 @@ def set_up(settings: Settings, models: str = "", *, tests: bool = True) -> Setti
 # -- keys ------------------------------------------------------------------------------------------
 
 
-def _find_keys(settings: Settings) -> Settings:
+def _load_keys(settings: Settings) -> Settings:
     """Say which keys were found; ask for one if there is none."""
     if found := _list_keys(settings):
         say(f"Keys found: {found}.")

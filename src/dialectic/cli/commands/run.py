@@ -42,6 +42,7 @@ class RunOptions:
     project: str | None
     out: Path | None
     dry_run: bool
+    shows_max: bool
     detach: bool
     strict: bool
     as_json: bool
@@ -134,6 +135,9 @@ class RunOptions:
 )
 @click.option("--budget", metavar="USD", help="Spending limit of the session; never exceeded.")
 @click.option("--dry-run", is_flag=True, help="Print the expected cost and time, and stop.")
+@click.option(
+    "--max", "shows_max", is_flag=True, help="As --dry-run, with the most that it can cost."
+)
 @click.option("--detach", is_flag=True, help="Start the session, print its id and exit.")
 @strict_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event on stdout.")
@@ -154,6 +158,7 @@ def run(
     pause: bool,
     no_continue: bool,
     dry_run: bool,
+    shows_max: bool,
     detach: bool,
     strict: bool,
     as_json: bool,
@@ -175,6 +180,7 @@ def run(
         resources=[read_resource(one, bytes_max=settings.max_prompt_bytes) for one in resource],
         is_autopilot=not pause,
         continue_until_complete=not no_continue,
+        approve_spend=yes,
         **options,
     )
     run_options = RunOptions(
@@ -182,14 +188,15 @@ def run(
         budget_credits=None if request.budget is None else parse_usd(request.budget),
         project=project,
         out=out,
-        dry_run=dry_run,
+        dry_run=dry_run or shows_max,
+        shows_max=shows_max,
         detach=detach,
         strict=strict,
         as_json=as_json,
         yes=yes,
         preflight=settings.preflight and not no_preflight,
     )
-    if not dry_run:
+    if not run_options.dry_run:
         prepare_out(out, detach=detach)
         if not models:
             settings = require_models(settings, yes=yes)
@@ -228,6 +235,7 @@ async def _run(settings: Settings, run_options: RunOptions, request: RunRequest)
                 quoted,
                 budget_credits=run_options.budget_credits,
                 full_answers_only=request.full_answers_only,
+                shows_max=run_options.shows_max,
                 as_json=run_options.as_json,
             )
             return ExitCode.DONE

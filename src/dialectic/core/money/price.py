@@ -239,7 +239,7 @@ def is_enough_now(error: FundsError, funds: Funds, fraction: Decimal) -> bool:
 
 
 def _is_unasked(estimate_credits: int, funds: Funds, fraction: Decimal) -> bool:
-    """Tell whether a call needs no approval: whoever set a budget has approved to spend it."""
+    """Tell whether a call needs no approval: setting a budget approves to spend it."""
     unasked = funds.compute_unasked_credits(fraction)
     if unasked is None or funds.budget_credits is not None:
         return True
