@@ -30,7 +30,7 @@ ONLY_APP = {
     *(
         ("accounts", name)
         for name in load_queries("accounts")
-        if name not in ("sweep", "find_wallet", "list_members")
+        if name not in ("sweep", "find_wallet", "list_members", "find_role")
     ),
     *(("idempotency", name) for name in load_queries("idempotency")),
     ("records", "open_account"),
@@ -41,6 +41,7 @@ ONLY_APP = {
     ("figures", "load_figures"),
     ("records", "drop_seat"),
     ("records", "settle_stages"),
+    *(("endpoints", f"{verb}_endpoint") for verb in ("insert", "replace", "delete")),
 }
 ONLY_WORKER = {
     ("jobs", "claim"),

@@ -15,7 +15,7 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from dialectic.app import lookup, transfer
+from dialectic.app import lookup, sessions, transfer
 from dialectic.app.transaction import Tenant
 from dialectic.contract.projects import Kind
 from dialectic.core.session_state import Phase, SessionState
@@ -515,6 +515,24 @@ async def test_a_bundle_that_breaks_a_rule_is_refused_and_leaves_no_trace(
     assert "\n" not in refusal.value.message, "a server's details repeat the row"
     assert await count_rows(admin) == before
     assert await engine.files.list("") == files
+
+
+async def test_a_bundle_of_version_0_1_is_imported_whole_and_can_go_on(
+    engine: Engine, account: Account, admin: Admin
+) -> None:
+    """It has no seats, no versions read, columns that are gone and an older form of process."""
+    old = Path(__file__).parent / "bundles" / "version_0_1.zip"
+    await transfer.import_project(engine, account, old)
+    session = await admin.fetchrow("select * from dialectic.dialectic_sessions")
+    runs = await admin.fetch("select * from dialectic.dialectic_stage_runs order by position")
+    assert session is not None
+    assert (session["phase"], session["dropped_seats"]) == ("stage_complete", [])
+    assert [(run["stage_slug"], run["seats"], run["lost_seats"]) for run in runs] == [
+        ("thesis", [1, 2], []),
+        ("antithesis", [1, 2], []),
+    ]
+    started = await Tenant(engine, account).run(sessions.start_next, session["id"])
+    assert started == "synthesis"
 
 
 async def test_a_rewritten_archive_that_breaks_nothing_is_taken_in(

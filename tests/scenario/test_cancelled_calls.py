@@ -98,8 +98,8 @@ async def open_scene(home: Home, wire: str) -> AsyncIterator[Scene]:
         configure(home, kind=wire, base_url=simulator.base_url(wire))
         simulator.hold()
         process = str(write_unrepaired(home.path / name))
-        words = ("run", "--detach", "--until", "thesis", "--name", name, "--process", process)
-        words = (*words, "--models", "play/m")
+        words = ["run", "--detach", "--until", "thesis", "--name", name, "--process", process]
+        words += ["--models", "play/m"]
         result = await asyncio.to_thread(home.tell, *words, PROMPT)
         assert result.code == 0, result.stderr
         yield Scene(home, simulator, name, result.stdout.strip())

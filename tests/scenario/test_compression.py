@@ -29,6 +29,7 @@ from dialectic.pipeline.gather import gather
 from dialectic.pipeline.load import load_job_context
 from dialectic.pipeline.run import run_job
 from dialectic.postgres import embedded
+from dialectic.processes.loader import load_shared_prompts
 from dialectic.providers.catalog import build_catalog
 from dialectic.settings import Settings
 from dialectic_simulator import open_simulator
@@ -270,7 +271,7 @@ async def test_what_was_shortened_once_is_found_by_a_second_run_that_reads_and_p
 ) -> None:
     home = tmp_path / "home"
     async with open_small_shop(
-        server, template, home, SHORT, window=4_000, answer=500
+        server, template, home, SHORT, window=4_600, answer=500
     ) as paid_session:
         installation = paid_session.installation
         resources = (
@@ -448,7 +449,13 @@ async def test_where_its_writer_has_no_room_for_a_text_an_extract_takes_the_plac
         scene, card = await load_job_context(engine, job, payload), engine.catalog.load_card(WRITER)
         turn = Turn(engine, job, scene, gather(scene, job, payload), card)
         narrow = replace(card, context_window_tokens=900, max_input_tokens=900)
-        writer = Abstractor(turn, Library(turn), write_text(60, "Task"), writer=narrow)
+        writer = Abstractor(
+            turn,
+            Library(turn),
+            write_text(60, "Task"),
+            writer=narrow,
+            template=load_shared_prompts()["abstract"],
+        )
         made = await writer.shorten(Part(Kind.INPUT, 0, "Notes", write_text(90)), 200)
         assert paid_session.calls == asked
         assert await verify(installation) == []

@@ -43,7 +43,7 @@ from dialectic.db.tables.plan_files import put_plan
 from dialectic.db.tables.records import SQL, NewResource, Noun, get_id
 from dialectic.errors import Conflict, NotFound, Remedy, RemedyAction, UsageError
 from dialectic.pipeline.load import load_session_context
-from dialectic.pipeline.write import build_plan, build_stage_document
+from dialectic.pipeline.write import build_plan, build_stage_document, carry_notices
 
 _REMEDY = Remedy(RemedyAction.LIST_CONTRIBUTIONS)
 CONTRIBUTION = Noun("contribution", SQL["find_contribution_ids"], _REMEDY)
@@ -213,7 +213,7 @@ async def _build_edit(
         session_id=first.session_id,
         contribution_id=new_id,
     )
-    return _Version(file, flags, documents, list(plan))
+    return _Version(file, flags, carry_notices(body, documents), carry_notices(body, plan))
 
 
 async def regenerate(tx: Transaction, contribution_id: UUID) -> UUID:

@@ -22,7 +22,7 @@ import asyncpg
 from dialectic.contract.projects import ExportedProject, ImportedProject
 from dialectic.core.documents.readme import build_readme
 from dialectic.core.process.check import build_process
-from dialectic.core.process.definition import Process
+from dialectic.core.process.definition import Process, hash_definition
 from dialectic.core.transfer.bundle_format import (
     Manifest,
     archive_path,
@@ -247,7 +247,8 @@ def _build_process(row: ProcessRow) -> Process:
     except (KeyError, TypeError, ValueError, AttributeError):
         message = f"The definition of {name} is not valid."
         raise InvalidBundle(message, reason="bad_form", subject=row.name) from None
-    if process.content_hash != row.content_hash or process.name != row.name:
+    # The hash of what the bundle holds: a process of an older version lacks newer fields.
+    if hash_definition(definition) != row.content_hash or process.name != row.name:
         message = f"The definition of {name} does not match its hash."
         raise InvalidBundle(message, reason="other_hash", subject=row.name)
     return process

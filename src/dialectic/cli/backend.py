@@ -26,6 +26,12 @@ from dialectic.contract.accounts import (
 )
 from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary, SystemPrompt
 from dialectic.contract.contributions import ChunkRecord, ContributionRecord, EditedContribution
+from dialectic.contract.endpoints import (
+    EndpointRequest,
+    EndpointTest,
+    EndpointTestRequest,
+    OwnEndpoint,
+)
 from dialectic.contract.events import Event
 from dialectic.contract.notifications import NotificationPage, ReadResult
 from dialectic.contract.projects import (
@@ -183,6 +189,10 @@ class Backend(Protocol):
     async def probe_models(self, models: list[str]) -> list[Finding]:
         """Ask each model one short question; a server's operator has checked its models."""
 
+    async def add_endpoint(self, request: EndpointRequest) -> OwnEndpoint: ...
+    async def list_endpoints(self) -> list[OwnEndpoint]: ...
+    async def test_endpoint(self, name: str, wanted: EndpointTestRequest) -> EndpointTest: ...
+    async def remove_endpoint(self, name: str) -> None: ...
     async def list_processes(self) -> list[ProcessSummary]: ...
     async def choose_model(self, wished: str | None) -> str: ...
     async def send(self, question: ChatRequest, on_text: OnText) -> ChatReply: ...

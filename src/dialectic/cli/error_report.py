@@ -78,6 +78,8 @@ COMMANDS = {
     RemedyAction.QUOTE_RUN: 'run "…" --dry-run',
     RemedyAction.CHOOSE_MODEL: "models list",
     RemedyAction.CHOOSE_DEFAULTS: 'init --models "{model}"',
+    RemedyAction.ADD_ENDPOINT: "endpoint add {endpoint} --url URL --model M,window=N,output=N",
+    RemedyAction.LIST_ENDPOINTS: "endpoint list",
     RemedyAction.LIST_SESSIONS: "status",
     RemedyAction.LIST_CONTRIBUTIONS: "list {session}",
     RemedyAction.LIST_JOBS: "status {session}",
@@ -129,6 +131,7 @@ def _list_names(remedy: Remedy) -> dict[str, str]:
         "user": remedy.user or "NAME",
         "amount": "--play 1000" if remedy.is_play else "20",
         "model": remedy.model or "MODEL",
+        "endpoint": remedy.endpoint or "NAME",
     }
 
 

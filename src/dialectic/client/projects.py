@@ -37,12 +37,15 @@ def create_project(
     *,
     name: str = "",
     domain: str = "General",
+    overlay: str = "",
     resources: Sequence[Mapping[str, str]] = (),
     key: str | None = None,
 ) -> Call[Project]:
     """Create a project from a prompt. A resource has `kind`, `name` and `text`."""
     given = [fill(ResourceRequest, **resource) for resource in resources]
-    body = fill(ProjectRequest, prompt=prompt, name=name, domain=domain, resources=given)
+    body = fill(
+        ProjectRequest, prompt=prompt, name=name, domain=domain, overlay=overlay, resources=given
+    )
     return act("/projects", Project, body, key=key)
 
 
@@ -62,9 +65,10 @@ def change_project(
     name: str | None = None,
     domain: str | None = None,
     is_archived: bool | None = None,
+    overlay: str | None = None,
 ) -> Call[Project]:
-    """Rename, archive or unarchive a project, or change its domain."""
-    body = fill(ProjectChange, name=name, domain=domain, is_archived=is_archived)
+    """Rename, archive or unarchive a project, or change its domain or overlay."""
+    body = fill(ProjectChange, name=name, domain=domain, is_archived=is_archived, overlay=overlay)
     return act(f"/projects/{project_id}", Project, body, method="PATCH")
 
 

@@ -107,6 +107,8 @@ class JobContext:
     wallet_id: UUID
     request: str
     domain: str
+    # What the project's owner adds to every prompt.
+    overlay: str
     models: tuple[str, ...]
     model_ids: tuple[UUID, ...]
     lead_model_index: int

@@ -6,13 +6,14 @@ same bytes. `save` commits it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 from uuid import UUID
 
 from dialectic.core.documents.artifacts import (
     Cut,
+    carry_notice,
     extract_documents,
     find_top_level,
     list_sections,
@@ -112,7 +113,7 @@ def write(
     flags = tuple(dict.fromkeys(noted))
     document = build_document(job, material, said, outcome, flags)
     contribution = build_contribution(job, material, document, said, outcome, flags)
-    resources = build_resources(job, material, contribution.id, cut)
+    documents = build_resources(job, material, contribution.id, cut)
     plan = build_plan(
         material.expected if material.is_lead else (),
         cut.found,
@@ -121,7 +122,13 @@ def write(
         session_id=job.session_id,
         contribution_id=contribution.id,
     )
-    return Written(chunk, contribution, (document, *files), tuple(resources), tuple(plan))
+    return Written(
+        chunk,
+        contribution,
+        (document, *files),
+        tuple(carry_notices(outcome.text, documents)),
+        tuple(carry_notices(outcome.text, plan)),
+    )
 
 
 def build_said(
@@ -364,6 +371,16 @@ def build_plan(
     for status, text in FOLDER_READMES.items() if sections else ():
         path = build_path(WorkItem(folder.project, status, README_NAME))
         yield NewResource(resource_type=FOLDER_README, path=path, text=text)
+
+
+def carry_notices(answer: str, made: Iterable[NewResource]) -> list[NewResource]:
+    """Put the notice that an answer begins with into every document made of it."""
+    return [
+        one
+        if one.resource_type == FOLDER_README
+        else replace(one, text=carry_notice(answer, one.text))
+        for one in made
+    ]
 
 
 def _list_plan_sections(document: ExpectedDocument, body: str) -> list[tuple[str, str]]:

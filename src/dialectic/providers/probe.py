@@ -28,6 +28,7 @@ from dialectic.errors import (
     ProviderUnreachable,
     UnknownModel,
 )
+from dialectic.providers.base import Provider
 from dialectic.providers.catalog import Catalog
 from dialectic.settings import Settings
 
@@ -93,7 +94,7 @@ async def probe_models(
             # The system's keyring may ask for a password first.
             if await asyncio.to_thread(_identify, catalog, settings, card) in remembered:
                 return Finding(name, 0.0, was_asked=False)
-            await _ask(catalog, card, patience_s)
+            await ask_shortly(catalog.load_provider(card), card, patience_s=patience_s)
         except DialecticError as error:
             return Finding(name, time.monotonic() - started, error)
         return Finding(name, time.monotonic() - started)
@@ -107,11 +108,14 @@ async def probe_models(
     return found
 
 
-async def _ask(catalog: Catalog, card: ModelCard, patience_s: float) -> None:
+async def ask_shortly(
+    provider: Provider, card: ModelCard, *, patience_s: float = PATIENCE_S
+) -> None:
+    """Ask a model the short question; raise if it does not answer."""
     pieces: list[str] = []
     try:
         async with asyncio.timeout(patience_s):
-            await catalog.load_provider(card).complete(card, build_question(card), pieces.append)
+            await provider.complete(card, build_question(card), pieces.append)
     except TimeoutError:
         if not pieces:
             raise ProviderTransient(

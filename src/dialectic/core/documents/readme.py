@@ -29,6 +29,12 @@ WORK = (
 )
 SUPERSEDED = "A newer version of the plan replaces these."
 KEPT = "You have worked on it, so it was kept."
+# The provider of the models that come with the program, and what readers must know about them.
+OFFLINE = "offline/"
+NOTICE = (
+    "> Built-in offline models ({names}) composed their documents from the given text alone; no "
+    "language model was used for these."
+)
 _MARKS = re.compile(r"([\\`*_\[\]<>#|!])")
 
 
@@ -121,6 +127,9 @@ def _list_session_blocks(rows: ProjectRows, session: SessionRow) -> Iterator[str
     )
     yield f"## Session {str(session.id)[:8]}"
     yield f"Process {_escape(process)}, status {_escape(session.status)}, models: {models}"
+    chosen = {names[model] for model in session.selected_model_ids}
+    if offline := sorted(name for name in chosen if name.startswith(OFFLINE)):
+        yield NOTICE.format(names=", ".join(map(_escape, offline)))
     yield from (f"**Warning:** {_escape(one)}" for one in _list_warnings(rows, session))
     for run in rows.dialectic_stage_runs:
         if run.session_id != session.id:
