@@ -545,6 +545,28 @@ async def test_a_rewritten_archive_that_breaks_nothing_is_taken_in(
         archive.verify()
 
 
+async def test_columns_that_earlier_versions_had_are_left_out_and_unknown_ones_refused(
+    engine: Engine, account: Account, made: Project, tmp_path: Path
+) -> None:
+    def add_retired(rows: dict[str, Any]) -> None:
+        for row in rows["dialectic_contributions"]:
+            row |= {"root_contribution_id": row["id"], "turn_index": 0}
+
+    await export(engine, account, made.id, tmp_path / "good.zip")
+    earlier = rewrite(tmp_path / "good.zip", tmp_path / "earlier.zip", add_retired)
+    taken = await transfer.import_project(engine, account, earlier)
+    await export(engine, account, taken.project_id, tmp_path / "again.zip")
+    files = read_zip(tmp_path / "again.zip")
+    slug = json.loads(files["manifest.json"])["project"]
+    rows = json.loads(files[settings_path(slug)])["dialectic_contributions"]
+    assert rows
+    assert all(row.keys().isdisjoint({"root_contribution_id", "turn_index"}) for row in rows)
+    unknown = _set("dialectic_contributions", "turn_number", 0)
+    odd = rewrite(tmp_path / "good.zip", tmp_path / "odd.zip", unknown)
+    with refusing(InvalidBundle, "turn_number", reason="bad_form"):
+        await transfer.import_project(engine, account, odd)
+
+
 async def test_an_import_may_take_longer_than_other_transactions(
     engine: Engine, account: Account
 ) -> None:

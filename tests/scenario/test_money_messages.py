@@ -110,6 +110,31 @@ async def test_a_run_stops_at_its_budget_and_goes_on_with_a_higher_one(paid_home
     assert (await paid_home.type("wallet", "verify")).code == 0
 
 
+LIMITED = re.compile(
+    r"^Answers of sim/writer will be limited to ([\d,]+) of 4,000 tokens by the available money, "
+    r"from (\w+) on\. `(dialectic resume \w+ --full-answers)` pauses instead\.$",
+    re.MULTILINE,
+)
+
+
+async def test_commands_that_go_on_say_before_they_start_how_far_money_limits_answers(
+    paid_home: PaidHome,
+) -> None:
+    await paid_home.type("wallet", "topup", "20")
+    run = ("run", "A booking service.", "--until", "synthesis", "--pause", "--models", WRITER)
+    wanted = ("--process", str(paid_home.process), "--budget", "0.0125", "--yes")
+    result = await paid_home.type(*run, *wanted, max_spend_fraction="1")
+    assert result.code == 3, result.stderr
+    short = result.session[:8]
+    for command in ("next", "resume", "iterate"):
+        result = await paid_home.type(command, short, max_spend_fraction="1")
+        (limited,) = LIMITED.findall(result.stderr)
+        assert limited[2] == f"dialectic resume {short} --full-answers", command
+        if ": complete" in result.stderr:
+            assert result.stderr.index("limited to") < result.stderr.index(": complete")
+    assert paid_home.calls > 1
+
+
 async def test_yes_approves_every_call_of_the_run_and_a_budget_every_call_inside_it(
     paid_home: PaidHome,
 ) -> None:

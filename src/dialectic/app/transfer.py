@@ -33,7 +33,14 @@ from dialectic.core.transfer.bundle_format import (
     settings_path,
 )
 from dialectic.core.transfer.row_conversion import parse_rows, read_content
-from dialectic.core.transfer.rows import VALUES_MAX, ContentIn, ProcessRow, ProjectRows, TextRow
+from dialectic.core.transfer.rows import (
+    VALUES_MAX,
+    ContentIn,
+    FileRow,
+    ProcessRow,
+    ProjectRows,
+    TextRow,
+)
 from dialectic.db.pool import Connection
 from dialectic.db.tables import transfer
 from dialectic.db.tables.files import File, insert_files
@@ -58,6 +65,7 @@ def describe_export(project_id: UUID, manifest: Manifest, path: str) -> Exported
         contents=manifest.contents,
         files=len(manifest.files),
         size_bytes=sum(entry.size_bytes for entry in manifest.files),
+        left_out=list(manifest.left_out),
     )
 
 
@@ -90,10 +98,14 @@ async def _export_once(
             data = await read_file(engine, tenant_id, file)
             await asyncio.to_thread(writer.add, file.path, data)
             placed |= snapshot.place_texts(file, data)
-        work = []
+        work, left_out = list[FileRow](), list[str]()
         # As they are now: they belong to the person who works on them.
-        async for file, kept in read_work_files(engine, tenant_id, slug):
-            await asyncio.to_thread(writer.add, file.path, kept.data)
+        async for entry, kept in read_work_files(engine, tenant_id, slug):
+            if kept is None:
+                left_out.append(entry)
+                continue
+            await asyncio.to_thread(writer.add, entry, kept.data)
+            file = kept.as_row(entry)
             placed |= snapshot.place_texts(file, kept.data)
             work.append(file)
         whole = snapshot.with_work_files(work)
@@ -105,7 +117,9 @@ async def _export_once(
             await asyncio.to_thread(writer.add, settings_path(slug), settings)
         await asyncio.to_thread(writer.add, readme_path(slug), build_readme(rows).encode())
         contents = "finished" if finished else "all"
-        manifest = await asyncio.to_thread(writer.finish, contents=contents, project=slug)
+        manifest = await asyncio.to_thread(
+            writer.finish, contents=contents, project=slug, left_out=left_out
+        )
     return describe_export(project_id, manifest, str(out))
 
 

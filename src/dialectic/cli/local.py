@@ -307,6 +307,9 @@ class LocalBackend:
     async def move_plan_file(self, project_id: UUID, path: str, status: WorkStatus) -> PlanFile:
         return await self.tenant.run(plan_files.move, project_id, path, status, lambda _: True)
 
+    async def delete_plan_file(self, project_id: UUID, path: str) -> None:
+        await self.tenant.run(plan_files.delete, project_id, path, lambda _: True)
+
     # -- following
 
     async def follow(self, session_id: UUID, seq: int) -> AsyncGenerator[News, None]:

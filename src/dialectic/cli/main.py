@@ -51,7 +51,7 @@ COMMANDS = {
     "show": ("documents", "Show a contribution, or a session."),
     "diff": ("documents", "Compare two contributions."),
     "search": ("documents", "Search the documents of a project."),
-    "plan": ("plan", "The files of the agreed plan: list, show, edit, move."),
+    "plan": ("plan", "The files of the agreed plan: list, show, edit, move, delete."),
     "export": ("documents", "Export a project to a zip file."),
     "import": ("documents", "Import a project from a zip file."),
     "project": ("projects", "Projects: list, change."),
@@ -153,6 +153,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "plan show": ('dialectic plan show "Village hall" 01',),
     "plan edit": ('dialectic plan edit "Village hall" 01 --file ticked.md',),
     "plan move": ('dialectic plan move "Village hall" 01 current',),
+    "plan delete": ('dialectic plan delete "Village hall" 01',),
     "chat": (
         'dialectic chat "Name a bakery." --model offline/skeptic',
         "dialectic chat --list",

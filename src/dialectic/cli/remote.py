@@ -383,6 +383,9 @@ class RemoteBackend:
     async def move_plan_file(self, project_id: UUID, path: str, status: WorkStatus) -> PlanFile:
         return await self._client.move_plan_file(project_id, path, status.value)
 
+    async def delete_plan_file(self, project_id: UUID, path: str) -> None:
+        await self._client.delete_plan_file(project_id, path)
+
     # -- following
 
     async def follow(self, session_id: UUID, seq: int) -> AsyncGenerator[News, None]:

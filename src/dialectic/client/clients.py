@@ -87,6 +87,7 @@ class Operations:
     list_plan = ListOperation(projects.list_plan)
     replace_plan_file = Operation(projects.replace_plan_file)
     move_plan_file = Operation(projects.move_plan_file)
+    delete_plan_file = Operation(projects.delete_plan_file)
     search_project = Operation(projects.search_project)
     find = Operation(projects.find)
     import_project = Operation(projects.import_project)

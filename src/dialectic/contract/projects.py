@@ -195,6 +195,11 @@ class ExportedProject(ResponseBody):
     contents: str
     files: int
     size_bytes: int
+    left_out: list[str] = Field(
+        default_factory=list,
+        description="Files of the work folders that the archive could not take: too large, or "
+        "not readable.",
+    )
 
 
 class ImportedProject(ResponseBody):
