@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
+from dialectic.cli.aliases import expand_model
 from dialectic.cli.backend import Backend
 from dialectic.cli.error_report import mark, report_error, say_remedy
 from dialectic.cli.terminal import ask, has_person, say
@@ -41,13 +43,15 @@ async def check_models(
         if not has_person():
             raise _build_error(backend.settings, unusable)
         for one in unusable:
-            decided = await _decide(one, wanted, seats_min=seats_min)
+            decided = await _decide(one, wanted, home=backend.settings.home, seats_min=seats_min)
             if decided is None:
                 return None
             wanted = decided
 
 
-async def _decide(finding: Finding, models: list[str], *, seats_min: int) -> list[str] | None:
+async def _decide(
+    finding: Finding, models: list[str], *, home: Path, seats_min: int
+) -> list[str] | None:
     """Ask whether to go on without a model, with another, or not at all."""
     assert finding.error is not None, "a model that answered needs no decision"
     say(f"{finding.model}: {mark(finding.error.message, finding.error.code)}")
@@ -60,7 +64,7 @@ async def _decide(finding: Finding, models: list[str], *, seats_min: int) -> lis
         if can_drop and answer.lower() == WITHOUT:
             return rest
         try:
-            (name,) = dict.fromkeys(parse_model_list(answer))
+            (name,) = dict.fromkeys(parse_model_list(expand_model(answer, home)))
         except DialecticError as error:
             report_error(error)
         except ValueError:

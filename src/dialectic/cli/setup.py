@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from dialectic.cli.aliases import expand, load_aliases
 from dialectic.cli.error_report import mark, report_error, say_remedy
 from dialectic.cli.key_entry import check_key, get_endpoint, keep_key, read_key
 from dialectic.cli.terminal import has_person, load_settings, prompt, run_async, say
@@ -112,7 +113,7 @@ def _choose(catalog: Catalog, settings: Settings, given: str, *, tests: bool) ->
     while True:
         text = given or prompt("Models of your runs", default=proposal)
         try:
-            names = parse_model_list(text)
+            names = parse_model_list(expand(text, load_aliases(settings.home)))
             for name in names:
                 catalog.load_card(name)
             if tests:

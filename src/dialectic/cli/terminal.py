@@ -272,6 +272,11 @@ def _interruptible() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
+async def ask_yes(question: str) -> bool:
+    """Ask a question that only `y` or `yes` affirms."""
+    return (await ask(question)).lower() in ("y", "yes")
+
+
 async def ask(question: str) -> str:
     """Read a line from the terminal so that ^C still ends the command; "" at its end."""
     click.echo(printable(question), err=True, nl=False)
