@@ -143,10 +143,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "dialectic models alias two offline/architect,offline/skeptic",
         "dialectic models alias",
     ),
-    "endpoint add": (
-        "dialectic endpoint add acme --url URL --model m,window=64000,output=8000",
-        "dialectic endpoint add acme --url URL --model m --key-file - --replace",
-    ),
+    "endpoint add": ("dialectic endpoint add acme --url URL --model m,window=64000,output=8000",),
     "endpoint list": ("dialectic endpoint list",),
     "endpoint test": ("dialectic endpoint test acme",),
     "endpoint remove": ("dialectic endpoint remove acme",),
