@@ -265,6 +265,11 @@ def say(text: str, *, wraps: bool = True) -> None:
         click.echo(shown, err=True)
 
 
+async def ask_yes(question: str) -> bool:
+    """Ask a question at the terminal; only "y" and "yes" mean yes."""
+    return (await read_terminal_line(question)).strip().lower() in ("y", "yes")
+
+
 def wrap(text: str, width: int) -> str:
     """Wrap lines between words at the terminal's width, with an indent."""
     return "\n".join(
