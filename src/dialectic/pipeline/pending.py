@@ -97,5 +97,6 @@ def build_items(
         is_first_session=material.is_first_session,
         session_id=job.session_id,
         contribution_id=source.contribution_id,
+        model_name=source.model_name or "",
     )
     return tuple(plan)

@@ -31,6 +31,7 @@ from dialectic.core.documents.file_paths import (
     build_path,
 )
 from dialectic.core.documents.front_matter import render_document
+from dialectic.core.documents.offline_notice import NOTICE, add_notice, is_offline
 from dialectic.core.documents.plan_files import (
     FOLDER_README,
     FOLDER_READMES,
@@ -120,6 +121,7 @@ def write(
         is_first_session=material.is_first_session,
         session_id=job.session_id,
         contribution_id=contribution.id,
+        model_name=material.payload.model_name,
     )
     return Written(chunk, contribution, (document, *files), tuple(resources), tuple(plan))
 
@@ -170,6 +172,8 @@ def build_chunk(job: Job, material: Material, said: Chunk) -> NewChunk:
         "tokens_output": said.usage.output_tokens,
         "usage_source": said.usage.source.value,
     }
+    if said.turn and is_offline(material.payload.model_name):  # the notice is in the first turn
+        fields = {"notice": NOTICE.removeprefix("> "), **fields}
     return NewChunk(
         id=chunk_id,
         contribution_id=contribution_id,
@@ -318,7 +322,7 @@ def build_stage_document(
     return NewResource(
         resource_type="document",
         path=build_path(StageDocument(folder, name, expected.key)),
-        text=render_document(fields, f"# {expected.title}\n\n{body}\n"),
+        text=render_document(fields, add_notice(f"# {expected.title}\n\n{body}\n", model_name)),
         session_id=session_id,
         iteration_number=folder.iteration,
         stage_slug=folder.stage,
@@ -335,6 +339,7 @@ def build_plan(
     is_first_session: bool,
     session_id: UUID,
     contribution_id: UUID,
+    model_name: str,
 ) -> Iterator[NewResource]:
     """Build the files of the agreed plan: one for each section of the documents that fill it.
 
@@ -354,7 +359,7 @@ def build_plan(
         yield NewResource(
             resource_type=PLAN_ITEM,
             path=build_path(WorkItem(folder.project, WorkStatus.PENDING, f"{slug}.md")),
-            text=f"# {title}\n\n{text}\n",
+            text=add_notice(f"# {title}\n\n{text}\n", model_name),
             session_id=session_id,
             iteration_number=folder.iteration,
             stage_slug=folder.stage,

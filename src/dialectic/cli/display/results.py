@@ -28,6 +28,7 @@ from dialectic.cli.options import name_command
 from dialectic.cli.terminal import count, dropping_output, printable, say
 from dialectic.contract.contributions import ContributionRecord
 from dialectic.contract.sessions import SessionDetail, SessionRecord
+from dialectic.core.documents.offline_notice import list_notices
 from dialectic.core.documents.plan_files import strip_project
 from dialectic.core.money.quote import Quote
 from dialectic.core.session_state import Phase
@@ -73,7 +74,7 @@ async def work_and_follow(
             with dropping_output():
                 _name_documents(backend, slug, detail, known, copy)
             if code is ExitCode.DONE:
-                _say_where(backend, slug, session_id, copy)
+                await _say_where(backend, detail.session, copy)
             _say_what_helps(code, detail)
             await report_unread(backend, shown=session_id)
         return say_warnings(detail, code, strict=strict)
@@ -148,12 +149,27 @@ def build_tree(paths: list[str]) -> list[str]:
     return lines
 
 
-def _say_where(backend: Backend, slug: str, session_id: UUID, out: Path | None) -> None:
+async def _say_where(backend: Backend, session: SessionRecord, out: Path | None) -> None:
+    """Print where to begin reading, and that offline models wrote it, if they did."""
+    slug = session.project_slug
+    for notice in list_notices(session.model_names, ""):
+        say(notice)
     if backend.is_local or out is not None:
-        say(f"Start with {_locate(backend, readme_path(slug), out)}, which links to all of them.")
+        page = await _find_plan_page(backend, session)
+        say(f"Begin with {_locate(backend, page or readme_path(slug), out)}")
     else:
-        command = name_command(f"export {str(session_id)[:8]}")
+        command = name_command(f"export {str(session.id)[:8]}")
         say(f"They are on the server; `{command}` or --out DIR copies them here.")
+
+
+async def _find_plan_page(backend: Backend, session: SessionRecord) -> str | None:
+    """Find the page about the iteration that the session has finished; None if it has none."""
+    if session.state.phase is not Phase.ITERATION_COMPLETE:
+        return None
+    try:
+        return (await backend.load_session_plan(session.id)).path
+    except NotFound:
+        return None
 
 
 def _say_what_helps(code: ExitCode, detail: SessionDetail) -> None:

@@ -77,6 +77,12 @@ async def read_text(connection: Connection, row_id: UUID) -> str:
     return text
 
 
+async def read_texts(connection: Connection, row_ids: Sequence[UUID]) -> dict[UUID, str]:
+    """Read the texts of several contributions."""
+    rows = await connection.fetch(SQL["read_texts"], row_ids)
+    return {row["id"]: row["content"] for row in rows}
+
+
 async def find_slug(connection: Connection, project_id: UUID) -> str | None:
     """Find the folder of a project; None if the project does not exist."""
     slug: str | None = await connection.fetchval(records.SQL["find_project_slug"], project_id)
