@@ -14,6 +14,7 @@ from uuid import UUID
 
 from dialectic.contract.events import PlanTakenOver
 from dialectic.core.documents.artifacts import extract_documents
+from dialectic.core.documents.offline_notice import is_offline
 from dialectic.core.job import Job, MergePayload
 from dialectic.core.process.definition import ExpectedDocument
 from dialectic.db.pool import Connection
@@ -64,7 +65,7 @@ async def fill_pending(
         iteration_number=job.iteration_number,
         job_id=job.id,
         contribution_id=source.contribution_id,
-        model_name=source.model_name or "",
+        is_offline=is_offline(source.model_name),
     )
     await records.record_event(connection, event)
     return items

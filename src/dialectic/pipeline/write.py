@@ -121,7 +121,7 @@ def write(
         is_first_session=material.is_first_session,
         session_id=job.session_id,
         contribution_id=contribution.id,
-        model_name=material.payload.model_name,
+        is_offline=is_offline(material.payload.model_name),
     )
     return Written(chunk, contribution, (document, *files), tuple(resources), tuple(plan))
 
@@ -319,10 +319,11 @@ def build_stage_document(
     body = cut.found[expected.key]
     if (level := cut.levels.get(expected.key)) is not None:
         body = raise_headings(body, level - 1)
+    text = f"# {expected.title}\n\n{body}\n"
     return NewResource(
         resource_type="document",
         path=build_path(StageDocument(folder, name, expected.key)),
-        text=render_document(fields, add_notice(f"# {expected.title}\n\n{body}\n", model_name)),
+        text=render_document(fields, add_notice(text) if is_offline(model_name) else text),
         session_id=session_id,
         iteration_number=folder.iteration,
         stage_slug=folder.stage,
@@ -339,7 +340,7 @@ def build_plan(
     is_first_session: bool,
     session_id: UUID,
     contribution_id: UUID,
-    model_name: str,
+    is_offline: bool,
 ) -> Iterator[NewResource]:
     """Build the files of the agreed plan: one for each section of the documents that fill it.
 
@@ -356,10 +357,11 @@ def build_plan(
     ]
     for number, (document, title, text) in enumerate(sections, start=1):
         slug = slugify_name(f"{prefix}{number:02d} {title}", fallback=f"{prefix}{number:02d}")
+        whole = f"# {title}\n\n{text}\n"
         yield NewResource(
             resource_type=PLAN_ITEM,
             path=build_path(WorkItem(folder.project, WorkStatus.PENDING, f"{slug}.md")),
-            text=add_notice(f"# {title}\n\n{text}\n", model_name),
+            text=add_notice(whole) if is_offline else whole,
             session_id=session_id,
             iteration_number=folder.iteration,
             stage_slug=folder.stage,

@@ -24,6 +24,7 @@ from dialectic.db.tables import plan_files, records, transfer
 from dialectic.db.tables.records import NewResource, Owner
 from dialectic.engine import Engine
 from dialectic.ledger import audit
+from dialectic.publishing.plan_files import settle_project
 
 # Notes of the page: a hash of what it is made of, and what its session has cost.
 BASIS = "basis:"
@@ -84,6 +85,8 @@ async def update_page(engine: Engine, tenant_id: UUID, rows: ProjectRows) -> boo
     owner = Owner(found.user_id, rows.project.id)
     put = functools.partial(_put, tenant_id=tenant_id, owner=owner, new=new)
     await engine.db.transact(tenant_id, put)
+    # Now: it may move next to a page that a person changed, and its row with it.
+    await settle_project(engine, tenant_id, rows.project.slug)
     return True
 
 

@@ -45,9 +45,9 @@ def is_offline(model: str | None) -> bool:
     return model is not None and model.startswith(f"{OFFLINE_PROVIDER}/")
 
 
-def add_notice(text: str, model: str | None) -> str:
-    """Put the notice below the title of a text that an offline model wrote."""
-    if not is_offline(model) or NOTICE in text[:1_000]:
+def add_notice(text: str) -> str:
+    """Put the notice below the title of a text."""
+    if NOTICE in text[:1_000]:
         return text
     title, gap, rest = text.partition("\n\n")
     return (

@@ -15,15 +15,16 @@ from uuid import UUID
 
 from dialectic.core.documents.artifacts import list_sections
 from dialectic.core.documents.excerpt import build_excerpt
-from dialectic.core.documents.headings import find_firm_headings
+from dialectic.core.documents.headings import find_firm_headings, fold_title
 from dialectic.core.documents.markdown_links import escape_markdown, link_file
-from dialectic.core.documents.offline_notice import list_notices
+from dialectic.core.documents.offline_notice import NOTICE, list_notices
 from dialectic.core.documents.plan_basis import list_basis, list_other_sessions
 from dialectic.core.documents.plan_parts import (
     Part,
     Section,
     embed,
     shorten,
+    split_blocks,
 )
 from dialectic.core.documents.plan_sources import (
     Finished,
@@ -115,26 +116,36 @@ def _list_decision(page: PlanSources) -> Iterator[str]:
     """Say in five lines what is planned, how, which advice, order and first step there are."""
     yield "## Decision"
     lines = [
-        _sum_up(page, "What", Part.REQUIREMENTS, page.documents[:1]),
-        _sum_up(page, "How", Part.MILESTONES, page.lead[-1:]),
+        _sum_up(page, "What", Part.REQUIREMENTS) or _quote_beginning(page),
+        _sum_up(page, "How", Part.MILESTONES),
         _advise(page),
         _name_order(page),
         _name_first_step(page),
     ]
-    said = list(dict.fromkeys(line for line in lines if line))
+    # The same document may be the only one with a summary.
+    said = list({line.partition(":** ")[2]: line for line in lines[::-1] if line}.values())[::-1]
     yield "\n".join(said) if said else "The documents hold no text to take a decision from."
 
 
-def _sum_up(page: PlanSources, label: str, part: Part, otherwise: Sequence[PlanDocument]) -> str:
-    """Quote the summary of the document that holds a part."""
+def _sum_up(page: PlanSources, label: str, part: Part) -> str:
+    """Quote the summary of the document that holds a part; else that of the latest one."""
     found = page.find(part)
-    document = found[0] if found is not None else next(iter(otherwise), None)
-    if document is None:
-        return ""
-    summaries = document.list_sections(Part.SUMMARY)
-    text = summaries[0].body if summaries else document.text
-    excerpt = build_excerpt(text, chars_max=DECISION_CHARS_MAX)
-    return _write_line(label, excerpt, _link(page, document)) if excerpt else ""
+    tried = [*([found[0]] if found is not None else []), *reversed(page.documents)]
+    for document in tried:
+        for section in document.list_sections(Part.SUMMARY):
+            if excerpt := build_excerpt(section.body, chars_max=DECISION_CHARS_MAX):
+                return _write_line(label, excerpt, _link(page, document))
+    return ""
+
+
+def _quote_beginning(page: PlanSources) -> str:
+    """Quote the first paragraph of the documents, if none of them has a summary."""
+    for document in page.documents:
+        blocks = [block for block in split_blocks(document.text) if block != NOTICE]
+        for block in blocks:
+            if excerpt := build_excerpt(block, chars_max=DECISION_CHARS_MAX):
+                return _write_line("What", excerpt, _link(page, document))
+    return ""
 
 
 def _advise(page: PlanSources) -> str:
@@ -216,6 +227,14 @@ def _list_milestones(page: PlanSources) -> Iterator[str]:
     for found in shown:
         yield _say_source(page, *found)
         yield embed(found[1].body, 3)
+    planned, steps = page.find(Part.MILESTONES), page.find(Part.STEPS)
+    titles = [list_titles(found[1].body) for found in (planned, steps) if found is not None]
+    if len(titles) == 2 and all(titles) and _fold_all(titles[0]) != _fold_all(titles[1]):
+        yield "The checklist names other milestones than the plan."
+
+
+def _fold_all(titles: Sequence[str]) -> list[str]:
+    return [fold_title(title) for title in titles]
 
 
 def _list_steps(page: PlanSources) -> Iterator[str]:
@@ -254,10 +273,13 @@ def _list_disagreements(page: PlanSources) -> Iterator[str]:
     """Show every difference that the lead names, its advice, and the advice of the others."""
     yield "## Where models disagreed, and what was chosen"
     found = page.find_all(Part.DIFFERENCES)
-    # The lead's plan decides in its summary where the proposals differ.
-    plan = page.find(Part.MILESTONES)
-    if plan is not None:
-        found += [(plan[0], section) for section in plan[0].list_sections(Part.SUMMARY)]
+    # A document without such a section decides in its summary where its sources differ.
+    found += [
+        (document, section)
+        for document in page.lead
+        if not document.list_sections(Part.DIFFERENCES)
+        for section in document.list_sections(Part.SUMMARY)
+    ]
     advice = page.find(Part.RECOMMENDATION)
     found += [advice] if advice is not None else []
     if not found:

@@ -113,9 +113,9 @@ def _list_body(source: ReportSource) -> Iterator[str]:
     if source.page is None:
         yield f"<h2>Plan</h2>\n<p>{NO_PLAN}</p>"
     else:
-        # The title of the page is that of the report.
-        _, _, body = source.page.text.partition("\n\n")
-        yield render_markdown(body, anchors=anchors)
+        # The header has the title of the page, and its notices.
+        blocks = source.page.text.split("\n\n", 2 if source.page.notices else 1)
+        yield render_markdown(blocks[-1], anchors=anchors)
     yield "</section>"
     yield from _list_documents(source, anchors)
     yield from _list_lineage(source)
