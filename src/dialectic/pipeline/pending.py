@@ -65,7 +65,7 @@ async def fill_pending(
         iteration_number=job.iteration_number,
         job_id=job.id,
         contribution_id=source.contribution_id,
-        is_offline=is_offline(source.model_name),
+        model_name=source.model_name or "",
     )
     await records.record_event(connection, event)
     return items
@@ -98,6 +98,6 @@ def build_items(
         is_first_session=material.is_first_session,
         session_id=job.session_id,
         contribution_id=source.contribution_id,
-        model_name=source.model_name or "",
+        is_offline=is_offline(source.model_name),
     )
     return tuple(plan)

@@ -152,10 +152,10 @@ def _advise(page: PlanSources) -> str:
     found = page.find(Part.RECOMMENDATION)
     if found is None:
         return ""
-    return _write_line("Recommendation", find_verdict(found[1].body), _link_section(page, *found))
+    return _write_line("Recommendation", quote_verdict(found[1].body), _link_section(page, *found))
 
 
-def find_verdict(text: str) -> str:
+def quote_verdict(text: str) -> str:
     """Find the sentence of a recommendation that decides, with what follows it; else its beginning.
 
     It begins with one of the words that the prompt asks for, or is the last that holds one.
@@ -181,11 +181,11 @@ def _name_order(page: PlanSources) -> str:
 
 def _name_first_step(page: PlanSources) -> str:
     found = page.find(Part.STEPS)
-    step = find_first_step(found[1].body) if found is not None else ""
+    step = quote_first_step(found[1].body) if found is not None else ""
     return _write_line("Begin with", step, _link_section(page, *found)) if found and step else ""
 
 
-def find_first_step(text: str) -> str:
+def quote_first_step(text: str) -> str:
     """Find the first step of a checklist: a line to tick, else the first item of a list."""
     line = _TASK.search(text) or _ITEM.search(text)
     return build_excerpt(line[1], chars_max=DECISION_CHARS_MAX) if line is not None else ""
@@ -289,7 +289,7 @@ def _list_disagreements(page: PlanSources) -> Iterator[str]:
         yield embed(section.body, 3)
     others = [
         _write_line(
-            _name(document), find_verdict(section.body), _link_section(page, document, section)
+            _name(document), quote_verdict(section.body), _link_section(page, document, section)
         )
         for document in page.others
         for section in document.list_sections(Part.RECOMMENDATION)

@@ -161,7 +161,7 @@ def _find_titled(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[Sectio
     for place, (heading, part) in enumerate(zip(headings, meant, strict=True)):
         if part is None or heading.start < ends.get(part, 0):
             continue
-        end = _find_end(headings, meant, place, len(text))
+        end = _get_end(headings, meant, place, len(text))
         if body := text[heading.body_start : end].strip():
             ends[part] = end
             yield Section(part, heading.title.strip("*_: "), body)
@@ -180,7 +180,7 @@ def _find_meant(heading: Heading, spans: Sequence[tuple[int, int]]) -> Part | No
     return next((part for part, words in _WORDS.items() if words.search(title)), None)
 
 
-def _find_end(
+def _get_end(
     headings: Sequence[Heading], meant: Sequence[Part | None], place: int, end: int
 ) -> int:
     """Find where a section ends: at the next heading of its level or a higher one.

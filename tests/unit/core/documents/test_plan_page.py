@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dialectic.core.documents.headings import find_firm_headings
 from dialectic.core.documents.offline_notice import BY_OFFLINE_MODELS, ENGLISH_ONLY
-from dialectic.core.documents.plan_page import PlanPage, build_plan_page, find_verdict
+from dialectic.core.documents.plan_page import PlanPage, build_plan_page, quote_verdict
 from dialectic.core.documents.plan_parts import Part
 from dialectic.core.documents.plan_sources import list_finished
 from tests.unit.core.documents.blind_reader import fold, lacks, list_invented
@@ -254,7 +254,7 @@ def test_headings_of_sections_stay_below_those_of_the_page() -> None:
     ],
 )
 def test_the_verdict_is_the_last_block_that_decides(text: str, verdict: str) -> None:
-    assert find_verdict(text) == verdict
+    assert quote_verdict(text) == verdict
 
 
 # -- the blind reader ------------------------------------------------------------------------------
