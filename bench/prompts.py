@@ -13,6 +13,7 @@ from bench.child import Options, serve
 from dialectic.core.documents.file_paths import ContributionName, StageFolder
 from dialectic.core.job import PlanPayload
 from dialectic.core.models.model import ModelCard
+from dialectic.core.process.definition import Length
 from dialectic.db.tables.records import Owner
 from dialectic.pipeline.assemble import assemble
 from dialectic.pipeline.gather import Item, Material, Words
@@ -63,6 +64,7 @@ def build_material(sources: list[str]) -> Material:
         domain="General",
         guidance="",
         request=Item("Original request", "A service for bakeries."),
+        length=Length(words_min=2500, share_of_input=0.2),
         inputs=tuple(Item(f"Synthesis {n}", text) for n, text in enumerate(sources, start=1)),
     )
     return Material(

@@ -50,9 +50,7 @@ NOT_ONE_CONTRIBUTION = f"""
 NOT_THE_SAME_DOCUMENT = """
   select format('%s and %s', min(c.id::text), max(c.id::text))
   from dialectic.dialectic_contributions c
-  group by c.session_id, c.iteration_number, c.stage, c.root_contribution_id, c.turn_index,
-    c.edit_version
-  having count(*) > 1
+  group by c.session_id, c.storage_path having count(*) > 1
   union all
   select format('%s has %s answers of call %s', c.session_id, count(*), c.provider_request_id)
   from dialectic.dialectic_contributions c

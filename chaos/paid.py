@@ -96,6 +96,8 @@ async def _prepare(lab: Lab, simulator: Simulator, *, jobs: int) -> None:
         account.tenant_id, lambda c: wallets.top_up(c, account.wallet_id, deposit)
     )
     process = load_process("standard")
+    # The simulator's answers have no headings; each document is one call.
+    process = replace(process, file=process.file.model_copy(update={"repair_prompt_name": None}))
     while jobs > 0:
         models = [MODEL] * min(jobs, MODELS_MAX)
         ask = RunRequest(

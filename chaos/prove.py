@@ -171,7 +171,6 @@ FALSIFICATIONS: dict[str, tuple[Falsify, str]] = {
             "create temporary table twin as select * from dialectic.dialectic_contributions"
             f" where id = {A_CONTRIBUTION}",
             "update twin set id = gen_random_uuid()",
-            "update twin set root_contribution_id = id",
             "insert into dialectic.dialectic_contributions select * from twin",
             GUARDED,
         ),

@@ -43,7 +43,6 @@ TABLES = {
         "session_id",
         "job_id",
         "source_group",
-        "root_contribution_id",
         "target_contribution_id",
         "original_model_contribution_id",
     ),

@@ -65,6 +65,8 @@ class RemedyAction(enum.StrEnum):
     # Look up the right name.
     QUOTE_RUN = "quote_run"
     CHOOSE_MODEL = "choose_model"
+    ADD_ENDPOINT = "add_endpoint"
+    LIST_ENDPOINTS = "list_endpoints"
     LIST_SESSIONS = "list_sessions"
     LIST_CONTRIBUTIONS = "list_contributions"
     LIST_JOBS = "list_jobs"
@@ -89,6 +91,7 @@ class Remedy:
     session_id: str | None = None
     seat: int | None = None
     model: str | None = None
+    endpoint: str | None = None
     scope: str | None = None
     user: str | None = None
     setting: str | None = None

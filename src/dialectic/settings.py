@@ -6,6 +6,7 @@ unknown name is an error that names the nearest known one: a typo never silently
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import difflib
 import os
@@ -17,7 +18,7 @@ from typing import Any
 
 from dialectic.core.access import HIDDEN, Secret
 from dialectic.core.bucket import BucketAccess
-from dialectic.core.models.endpoint import BUILT_IN, SECOND_NAMES, Endpoint
+from dialectic.core.models.endpoint import BUILT_IN, SECOND_NAMES, Endpoint, parse_origin
 from dialectic.core.models.endpoint_config import (
     Check,
     Declared,
@@ -64,6 +65,24 @@ def _is_text(value: Any) -> bool:
 
 _TEXT = build_check("a non-empty text", _is_text, str.strip)
 _SECRET = build_check(_TEXT.words, _is_text, lambda value: Secret(value.strip()))
+ENCRYPTION_KEY_BYTES = 32
+
+
+def _read_encryption_key(value: Any) -> Secret:
+    keys = [part.strip() for part in value.split(",")]
+    if any(len(base64.b64decode(key, validate=True)) != ENCRYPTION_KEY_BYTES for key in keys):
+        raise ValueError
+    return Secret(",".join(keys))
+
+
+_ENCRYPTION_KEY = Check(
+    "32 random bytes in base64; to change it, the new one, a comma and the old one",
+    _read_encryption_key,
+)
+_ORIGINS = Check(
+    "origins such as http://127.0.0.1:8080, with commas between them",
+    lambda value: ",".join(parse_origin(part.strip()) for part in value.split(",")),
+)
 _FLAG = Check(
     "one of true, false", lambda value: {"true": True, "false": False}[str(value).strip().lower()]
 )
@@ -78,8 +97,8 @@ def _setting(default: Any, check: Check, doc: str) -> Any:
     return field(default=default, metadata={"check": check, "doc": doc})
 
 
-def _secret(doc: str) -> Any:
-    return field(default=None, repr=False, compare=False, metadata={"check": _SECRET, "doc": doc})
+def _secret(doc: str, check: Check = _SECRET) -> Any:
+    return field(default=None, repr=False, compare=False, metadata={"check": check, "doc": doc})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +162,12 @@ class Settings:
     event_streams_max: int = _setting(
         1000, _whole(1, 100_000), "Event streams that a tenant may have open in one process."
     )
+    encryption_key: Secret | None = _secret(
+        "Encrypts the keys of tenants' own endpoints: 32 random bytes in base64.", _ENCRYPTION_KEY
+    )
+    tenant_origins: str = _setting(
+        "", _ORIGINS, "Origins besides public https ones that tenants' own endpoints may have."
+    )
     server: str = _setting("", _TEXT, "The server that commands are for; else this machine.")
     token: Secret | None = _secret("Your access token for that server.")
     failpoints: str = _setting("", _TEXT, "Where a test makes this process fail; see failpoints.")
@@ -181,7 +206,19 @@ class Settings:
             *(access.key_id, access.key, access.session_token),
             *(self.token, self.otlp_headers),
         )
-        return [*self.keys.values(), *(secret for secret in own if secret is not None)]
+        kept = (*self.keys.values(), *self.encryption_keys)
+        return [*kept, *(secret for secret in own if secret is not None)]
+
+    @property
+    def encryption_keys(self) -> list[Secret]:
+        """The keys that decrypt what is stored; the first one encrypts."""
+        key = self.encryption_key
+        return [] if key is None else [Secret(part) for part in key.reveal().split(",")]
+
+    @property
+    def allowed_origins(self) -> list[str]:
+        """The origins that tenants' own endpoints may have, besides public ones."""
+        return self.tenant_origins.split(",") if self.tenant_origins else []
 
     @property
     def own_processes(self) -> Path:
@@ -278,7 +315,7 @@ def _parse(name: str, value: Any, place: str) -> Any:
     try:
         return check.read(value)
     except (LookupError, AttributeError, ValueError, TypeError, OverflowError):
-        shown = HIDDEN if check is _SECRET else repr(value)
+        shown = repr(value) if known[name].repr else HIDDEN
         raise ConfigurationError(
             f"The value of {place} is {shown}; it must be {check.words}.",
             reason="bad_value",

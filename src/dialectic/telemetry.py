@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from dialectic import __version__
+from dialectic.core.access import Secret
 from dialectic.errors import ConfigurationError, DialecticError
 from dialectic.settings import Settings
 
@@ -47,6 +48,24 @@ def about(**ids: str | int) -> Iterator[None]:
 def list_ids() -> Mapping[str, str | int]:
     """List the ids of this task's work."""
     return _ids.get()
+
+
+_hidden: ContextVar[tuple[Secret, ...]] = ContextVar("_hidden", default=())
+
+
+@contextlib.contextmanager
+def hiding(secret: Secret | None) -> Iterator[None]:
+    """Keep a tenant's key out of the logs of this task and those it starts."""
+    token = _hidden.set(_hidden.get() if secret is None else (*_hidden.get(), secret))
+    try:
+        yield
+    finally:
+        _hidden.reset(token)
+
+
+def list_hidden() -> tuple[Secret, ...]:
+    """List the tenants' keys that this task uses."""
+    return _hidden.get()
 
 
 # -- spans ----------------------------------------------------------------------------------------

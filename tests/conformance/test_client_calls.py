@@ -17,7 +17,7 @@ from tests.api_description import load_description
 
 NOUNS = (account, projects, sessions)
 ID = UUID(int=0)
-WORDS = {"model": "offline/skeptic", "kind": "reference_documents"}
+WORDS = {"model": "offline/skeptic", "kind": "reference_documents", "status": "Current"}
 
 
 def list_builders() -> list[Callable[..., Call[Any]]]:

@@ -393,6 +393,11 @@ def _memory_word(tenant: Tenant, nth: int) -> Row:
     }
 
 
+def _endpoint(tenant: Tenant, nth: int) -> Row:
+    definition = {"kind": "openai", "base_url": "https://llm.example.org/v1", "models": {}}
+    return {"tenant_id": str(tenant.id), "name": f"own-{nth}", "definition": definition}
+
+
 def _chat(tenant: Tenant, nth: int) -> Row:
     return _of(tenant, "chats", nth, user_id=tenant.row_id("users"), title="A chat")
 
@@ -501,6 +506,7 @@ TABLES = {
     ),
     "dialectic_memory_pieces": Table(_memory, key=("tenant_id", "source_id", "position")),
     "dialectic_memory_words": Table(_memory_word, key=("tenant_id", "source_id", "lexeme")),
+    "tenant_endpoints": Table(_endpoint, key=("tenant_id", "name")),
     "chats": Table(_chat),
     "chat_messages": Table(_chat_message),
     "notifications": Table(_notification, key=("tenant_id", "title")),

@@ -126,7 +126,8 @@ async def test_a_stage_with_steps_holds_its_recipe_under_the_keys_of_the_process
         "compressor": "extract",
         "readers_max": None,
         "per_source_max": None,
-        "expected_output_tokens": 1300,
+        "length": {"words_min": 1500, "share_of_input": 0.45, "words_max": 8000},
+        "expected_output_tokens": None,
         "inputs_required": [
             {
                 "type": "pairwise_synthesis_chunk",

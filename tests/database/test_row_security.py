@@ -51,6 +51,8 @@ READ_ONLY = frozenset({"tenants", "users", "memberships", "notification_counters
 ONLY_OF_THE_APP = frozenset({"access_tokens", "idempotency_keys"})
 # A worker ends jobs; it never makes them disappear.
 NOT_DELETED_BY_WORKERS = frozenset({"dialectic_generation_jobs"})
+# A worker uses what a tenant added; it never changes it.
+ONLY_READ_BY_WORKERS = frozenset({"tenant_endpoints"})
 # What was said is never changed.
 UNCHANGING = frozenset({"dialectic_chunks"})
 # Tables that say nothing about anyone.
@@ -136,6 +138,8 @@ def may(role: str, command: str, table: str) -> bool:
         return command == "select"
     if table in UNCHANGING:
         return command != "update"
+    if role == WORKER_ROLE and table in ONLY_READ_BY_WORKERS:
+        return command == "select"
     return not (role == WORKER_ROLE and command == "delete" and table in NOT_DELETED_BY_WORKERS)
 
 

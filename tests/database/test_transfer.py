@@ -15,7 +15,7 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from dialectic.app import lookup, transfer
+from dialectic.app import lookup, sessions, transfer
 from dialectic.app.transaction import Tenant
 from dialectic.contract.projects import Kind
 from dialectic.core.session_state import Phase, SessionState
@@ -460,7 +460,7 @@ def _swap_files(rows: dict[str, Any]) -> None:
     ("change", "reason", "name"),
     [
         (_set("dialectic_feedback", "rating", None), "broken_rule", ""),
-        (_set("dialectic_projects", "project_name", "a\0b"), "broken_rule", ""),
+        (_set("dialectic_projects", "initial_user_prompt", "a\0b"), "broken_rule", ""),
         (_set("dialectic_projects", "owner", "me"), "bad_form", "owner"),
         (_set("dialectic_projects", "tenant_id", str(uuid4())), "bad_form", "tenant_id"),
         (_set("dialectic_projects", "slug", "../up"), "bad_form", "slug"),
@@ -517,6 +517,24 @@ async def test_a_bundle_that_breaks_a_rule_is_refused_and_leaves_no_trace(
     assert await engine.files.list("") == files
 
 
+async def test_a_bundle_of_version_0_1_is_imported_whole_and_can_go_on(
+    engine: Engine, account: Account, admin: Admin
+) -> None:
+    """It has no seats, no versions read, columns that are gone and an older form of process."""
+    old = Path(__file__).parent / "bundles" / "version_0_1.zip"
+    await transfer.import_project(engine, account, old)
+    session = await admin.fetchrow("select * from dialectic.dialectic_sessions")
+    runs = await admin.fetch("select * from dialectic.dialectic_stage_runs order by position")
+    assert session is not None
+    assert (session["phase"], session["dropped_seats"]) == ("stage_complete", [])
+    assert [(run["stage_slug"], run["seats"], run["lost_seats"]) for run in runs] == [
+        ("thesis", [1, 2], []),
+        ("antithesis", [1, 2], []),
+    ]
+    started = await Tenant(engine, account).run(sessions.start_next, session["id"])
+    assert started == "synthesis"
+
+
 async def test_a_rewritten_archive_that_breaks_nothing_is_taken_in(
     engine: Engine, account: Account, made: Project, tmp_path: Path
 ) -> None:
@@ -525,6 +543,28 @@ async def test_a_rewritten_archive_that_breaks_nothing_is_taken_in(
     assert (await transfer.import_project(engine, account, same)).is_copy
     with open_archive(same) as archive:
         archive.verify()
+
+
+async def test_columns_that_earlier_versions_had_are_left_out_and_unknown_ones_refused(
+    engine: Engine, account: Account, made: Project, tmp_path: Path
+) -> None:
+    def add_retired(rows: dict[str, Any]) -> None:
+        for row in rows["dialectic_contributions"]:
+            row |= {"root_contribution_id": row["id"], "turn_index": 0}
+
+    await export(engine, account, made.id, tmp_path / "good.zip")
+    earlier = rewrite(tmp_path / "good.zip", tmp_path / "earlier.zip", add_retired)
+    taken = await transfer.import_project(engine, account, earlier)
+    await export(engine, account, taken.project_id, tmp_path / "again.zip")
+    files = read_zip(tmp_path / "again.zip")
+    slug = json.loads(files["manifest.json"])["project"]
+    rows = json.loads(files[settings_path(slug)])["dialectic_contributions"]
+    assert rows
+    assert all(row.keys().isdisjoint({"root_contribution_id", "turn_index"}) for row in rows)
+    unknown = _set("dialectic_contributions", "turn_number", 0)
+    odd = rewrite(tmp_path / "good.zip", tmp_path / "odd.zip", unknown)
+    with refusing(InvalidBundle, "turn_number", reason="bad_form"):
+        await transfer.import_project(engine, account, odd)
 
 
 async def test_an_import_may_take_longer_than_other_transactions(

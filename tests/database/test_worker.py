@@ -201,7 +201,8 @@ async def test_a_job_whose_retries_are_used_up_ends_and_says_so(session: Running
     assert [error["attempt"] for error in row["errors"]] == [1, 2, 3]
     (event,) = await session.events_of("contribution_generation_failed")
     assert event["job_id"] == str(job_id)
-    assert event["error"] == {"code": "provider_transient", "message": "Busy.", "remedy": None}
+    assert (event["error"]["code"], event["error"]["message"]) == ("provider_transient", "Busy.")
+    assert event["error"]["remedy"]["action"] == "replace_seat"
 
 
 async def test_a_wait_that_the_provider_asks_for_uses_up_no_try(session: RunningSession) -> None:
@@ -620,7 +621,7 @@ async def test_a_model_that_is_asked_twice_writes_two_documents(session: Running
         for row in await session.rows("dialectic_contributions")
     )
     one, other = MODELS[0].replace("/", "-"), MODELS[1].replace("/", "-")
-    assert names == sorted([f"{one}_1_thesis.md", f"{one}_2_thesis.md", f"{other}_1_thesis.md"])
+    assert names == sorted([f"{one}-1_1_thesis.md", f"{one}-3_1_thesis.md", f"{other}_1_thesis.md"])
 
 
 async def test_an_answer_that_is_cut_off_is_kept_and_marked_incomplete(

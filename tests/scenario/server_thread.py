@@ -30,13 +30,13 @@ class RemoteServer:
 
 
 @contextmanager
-def open_remote_server(address: Address, home: Path) -> Iterator[RemoteServer]:
+def open_remote_server(address: Address, home: Path, **settings: Any) -> Iterator[RemoteServer]:
     """Open a server on a database, for tests outside its event loop."""
     told: queue.Queue[Any] = queue.Queue()
 
     async def stand() -> None:
         leave, loop = asyncio.Event(), asyncio.get_running_loop()
-        async with open_api(address, home) as api:
+        async with open_api(address, home, **settings) as api:
             worker = Worker(api.worker_engine, concurrency=8)
             working = asyncio.create_task(worker.run())
             async with open_server(api.app, api.hub, host="127.0.0.1", port=0) as running:

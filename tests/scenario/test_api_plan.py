@@ -40,6 +40,10 @@ class PlanClient:
         url = f"{self.path}/plan/move"
         return await self.client.post(url, params=query, json=body, headers=headers)
 
+    async def delete(self, file: str, **headers: str) -> httpx2.Response:
+        query = {"path": f"{self.slug}/{file}"}
+        return await self.client.delete(f"{self.path}/plan/file", params=query, headers=headers)
+
     async def list(self) -> dict[str, dict[str, Any]]:
         answer = await self.client.get(f"{self.path}/plan")
         assert answer.status_code == 200, answer.text
@@ -99,6 +103,20 @@ async def test_a_move_never_overwrites_another_file(plan: PlanClient) -> None:
     assert (await plan.move("Pending/01 mine.md", "Complete")).status_code == 200
 
 
+async def test_a_file_is_deleted_only_as_it_was_seen(plan: PlanClient) -> None:
+    seen = (await plan.list())["Pending/01 mine.md"]["etag"]
+    stale = await plan.delete("Pending/01 mine.md", **{"If-Match": '"other"'})
+    check_problem(stale, 412, "precondition_failed")
+    assert list(await plan.list()) == ["Pending/01 mine.md"]
+    deleted = await plan.delete("Pending/01 mine.md", **{"If-Match": seen})
+    assert deleted.status_code == 204, deleted.text
+    assert await plan.list() == {}
+    assert "01 mine.md" not in (await plan.read("project_readme.md")).text
+    again = await plan.delete("Pending/01 mine.md")
+    check_problem(again, 404, "not_found")
+    assert again.json()["reason"] == "no_file"
+
+
 @pytest.mark.parametrize(
     "file",
     [
@@ -116,6 +134,7 @@ async def test_only_files_in_the_work_folders_can_be_written(plan: PlanClient, f
     assert refused.status_code == 400, refused.text
     assert refused.json()["reason"] == "not_a_plan_file"
     assert (await plan.move(file, "Current")).status_code == 400
+    assert (await plan.delete(file)).status_code == 400
 
 
 async def test_a_file_that_does_not_exist_cannot_be_moved(plan: PlanClient) -> None:
@@ -135,6 +154,9 @@ async def test_the_plan_of_another_user_is_not_visible(api: Api, plan: PlanClien
     url = f"{plan.path}/plan/file"
     put = await api.ben.client.put(url, params=query, json={"content": "x"})
     check_problem(put, 404, "not_found")
+    deleted = await api.ben.client.delete(url, params=query)
+    check_problem(deleted, 404, "not_found")
+    assert (await plan.read("Pending/01 mine.md")).status_code == 200
 
 
 async def test_a_deleted_project_takes_the_persons_files_along(

@@ -441,6 +441,8 @@ async def test_the_same_key_is_one_effect_and_another_body_is_refused(api: Api) 
 BODIES: dict[str, dict[str, Any]] = {
     "change_project": {"name": "Mine"},
     "add_resource": {"kind": "success_criteria", "name": "n", "text": "t"},
+    "replace_plan_file": {"content": "Mine."},
+    "move_plan_file": {"status": "Current"},
     "create_session": {"models": ["offline/skeptic"]},
     "change_session": {"budget": 1},
     "replace_seat": {"model": "offline/skeptic"},
@@ -453,7 +455,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "make_project_of_chat": {},
 }
 # What everybody has; and whom a tenant of one's own might have.
-NOT_OWNED = {"get_process", "remove_member"}
+# Endpoints have names, not ids: tests/scenario/test_own_endpoints.py looks at theirs.
+NOT_OWNED = {"get_process", "remove_member", "test_endpoint", "remove_endpoint"}
 
 
 async def test_no_operation_finds_what_belongs_to_another_tenant(
@@ -461,7 +464,12 @@ async def test_no_operation_finds_what_belongs_to_another_tenant(
 ) -> None:
     ids = await list_ids(anna, finished_session)
     files = (await anna.get(f"/projects/{ids['project_id']}/files"))["items"]
-    queries = {"search_project": {"q": "hall"}, "read_file": {"path": files[0]["path"]}}
+    queries = {
+        "search_project": {"q": "hall"},
+        "read_file": {"path": files[0]["path"]},
+        "replace_plan_file": {"path": "Pending/mine.md"},
+        "move_plan_file": {"path": "Pending/mine.md"},
+    }
     described = (await anna.get("/openapi.json"))["paths"]
     operations = [
         (method, path.removeprefix("/api/v1"), operation["operationId"])
@@ -487,9 +495,12 @@ async def list_ids(user: ApiUser, finished_session: FinishedSession) -> dict[str
         return str((await user.get(path))["items"][0]["id"])
 
     chat = await user.post("/chat", {"message": "Hi.", "model": MODELS[0]})
+    project_id = finished_session.session["project_id"]
+    resource = await user.post(f"/projects/{project_id}/resources", BODIES["add_resource"])
     return {
         "session_id": session_id,
-        "project_id": finished_session.session["project_id"],
+        "project_id": project_id,
+        "resource_id": resource["id"],
         "contribution_id": await find(f"/sessions/{session_id}/contributions"),
         "document_id": await find(f"/sessions/{session_id}/documents"),
         "job_id": await find(f"/sessions/{session_id}/jobs"),
@@ -529,8 +540,11 @@ async def test_everybody_learns_who_they_are_and_what_there_is(api: Api) -> None
     assert [tenant["role"] for tenant in me["tenants"]] == ["owner"]
     models = (await api.anna.get("/models"))["items"]
     assert "offline/skeptic" in {model["name"] for model in models if model["is_usable"]}
-    (process,) = (await api.anna.get("/processes"))["items"]
-    assert process["stages"][0] == "thesis"
+    processes = (await api.anna.get("/processes"))["items"]
+    assert {process["name"]: process["stages"][0] for process in processes} == {
+        "digest": "reading",
+        "standard": "thesis",
+    }
     assert (await api.anna.get("/processes/standard"))["definition"]["file"]
     check_problem(await api.anna.client.get("/processes/nothing"), 404, "not_found")
 

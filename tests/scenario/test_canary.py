@@ -7,6 +7,7 @@ answered, lists, tries, reports, an export. Then everything that was said or kep
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import os
 import re
@@ -29,6 +30,12 @@ from tests.waiting import PATIENCE_S
 
 KEYS = {dialect.kind.value: f"sk-canary-{dialect.kind.value}-5Tz8kQ" for dialect in DIALECTS}
 SPOKEN = {dialect.kind.value: dialect for dialect in DIALECTS}
+# The key of an endpoint that a user added: it is stored, encrypted.
+OWN_KEY, OWN_MANNERS = (
+    "sk-canary-own-endpoint-9Wb2xH",
+    ("refuses", "breaks", "fails", "repeats", "answers"),
+)
+ALL_KEYS = {**KEYS, "own": OWN_KEY}
 # What a server does with the key, by the name of the model that is asked.
 MANNERS = ("refuses", "breaks", "fails", "repeats", "redirects", "greets", "ends", "answers")
 MODEL = """
@@ -140,24 +147,27 @@ class Day:
     """A home, and everything that its commands have said."""
 
     home: Path
+    origin: str
     said: dict[str, str] = field(default_factory=dict)
 
-    def tell(self, *words: str) -> str:
+    def tell(self, *words: str, stdin: str = "") -> str:
         environment = {
             **os.environ,
             **{f"KEY_{wire.upper()}": key for wire, key in KEYS.items()},
             "DIALECTIC_HOME": str(self.home),
             "DIALECTIC_LOG_LEVEL": "DEBUG",
             "DIALECTIC_MAX_RETRIES": "0",
+            "DIALECTIC_ENCRYPTION_KEY": base64.b64encode(b"k" * 32).decode(),
+            "DIALECTIC_TENANT_ORIGINS": self.origin,
         }
-        result = command_pool.run(words, environment, "", patience_s=PATIENCE_S)
+        result = command_pool.run(words, environment, stdin, patience_s=PATIENCE_S)
         self.said[" ".join(words)[:40]] = result.stdout + result.stderr
         return result.stdout
 
-    def configure(self, port: int) -> None:
+    def configure(self) -> None:
         tables = [
             f'[endpoints.canary-{wire}]\nkind = "{wire}"\napi_key_env = "KEY_{wire.upper()}"\n'
-            f'base_url = "http://127.0.0.1:{port}/{wire}/v1"\n'
+            f'base_url = "{self.origin}/{wire}/v1"\n'
             + "".join(MODEL.format(wire=f"canary-{wire}", manner=manner) for manner in MANNERS)
             for wire in KEYS
         ]
@@ -180,8 +190,22 @@ class Day:
         self.tell("models", "list", "--json")
         self.tell("models", "test", "canary-openai/refuses")
         self.tell("models", "test", "canary-google/ends")
+        self.spend_on_own_endpoint()
         self.tell("doctor")
         self.tell("export", "day-redirects", "--out", str(self.home.parent / "day.zip"))
+
+    def spend_on_own_endpoint(self) -> None:
+        models = [f"--model={manner},window=64000,output=2000" for manner in OWN_MANNERS]
+        url = f"--url={self.origin}/openai/v1"
+        for _ in range(2):  # the second time the name is taken
+            self.tell("endpoint", "add", "own", url, "--key-file=-", *models, stdin=OWN_KEY)
+        self.tell("endpoint", "list", "--json")
+        for manner in OWN_MANNERS:
+            self.tell("endpoint", "test", "own", "--model", f"@own/{manner}")
+        names = ",".join(f"@own/{manner}" for manner in OWN_MANNERS)
+        self.tell("run", "--until=thesis", "--name=day-own", "--models", names, PROMPT)
+        self.tell("chat", "Are you well?", "--model", "@own/repeats")
+        self.tell("export", "day-own", "--out", str(self.home.parent / "own.zip"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +223,7 @@ def find_keys(texts: dict[str, bytes]) -> list[tuple[str, str]]:
     """Find the places that hold a key, also one that was escaped, encoded or cut in half."""
     found = []
     for place, data in texts.items():
-        for wire, key in KEYS.items():
+        for wire, key in ALL_KEYS.items():
             # Without the first and last letters, so that a slip of the scissors is found too.
             forms = (key[4:-2].encode(), key[4:-2].lower().encode(), key.encode().hex().encode())
             if any(form in data for form in forms):
@@ -246,10 +270,10 @@ def read_files(folder: Path) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def kept(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Kept:
     folder = tmp_path_factory.mktemp("canary")
-    day = Day(folder / "home")
-    with join_copy(made_home, day.home) as server:
+    with join_copy(made_home, folder / "home") as server:
         with open_parrot() as (port, heard):
-            day.configure(port)
+            day = Day(folder / "home", f"http://127.0.0.1:{port}")
+            day.configure()
             day.spend()
         rows = asyncio.run(dump(server.url(user="postgres", database="dialectic")))
     said = {f"said by {words}": text.encode() for words, text in day.said.items()}
@@ -257,7 +281,9 @@ def kept(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Kept:
 
 
 def test_the_keys_were_sent_and_repeated_and_the_day_left_something_to_search(kept: Kept) -> None:
-    assert kept.heard == set(KEYS.values())
+    assert kept.heard == set(ALL_KEYS.values())
+    assert b"@own/answers" in kept.texts["table dialectic.dialectic_contributions"]
+    assert b'"has_key": true' in kept.texts["said by endpoint list --json"]
     texts = kept.texts
     assert b"rejects the API key" in texts["table dialectic.dialectic_generation_jobs"]
     assert b"The canary is well." in texts["table dialectic.dialectic_contributions"]

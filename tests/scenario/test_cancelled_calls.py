@@ -18,6 +18,7 @@ import pytest
 from dialectic_simulator import Simulator, open_simulator
 from tests.scenario.simulated_endpoints import PLAIN_TOKENS
 from tests.scenario.test_run import PROMPT, Home, copy_home, read_project, unique_name, wait_for
+from tests.scenario.whole_session import write_unrepaired
 from tests.waiting import PATIENCE_S
 
 TEXT = "# A plan\n\nWhat is left over at closing time is sold at half its price.\n"
@@ -96,7 +97,9 @@ async def open_scene(home: Home, wire: str) -> AsyncIterator[Scene]:
     async with open_simulator(SCRIPT) as simulator:
         configure(home, kind=wire, base_url=simulator.base_url(wire))
         simulator.hold()
-        words = ("run", "--detach", "--until", "thesis", "--name", name, "--models", "play/m")
+        process = str(write_unrepaired(home.path / name))
+        words = ["run", "--detach", "--until", "thesis", "--name", name, "--process", process]
+        words += ["--models", "play/m"]
         result = await asyncio.to_thread(home.tell, *words, PROMPT)
         assert result.code == 0, result.stderr
         yield Scene(home, simulator, name, result.stdout.strip())

@@ -72,10 +72,14 @@ def session(client: Client) -> Session:
     project = client.create_project(PROMPT, name="Hall")
     begun = client.create_session(project.id, SessionRequest(models=[MODEL], until="thesis"))
     client.generate(begun.id)
-    for event in client.events(after="0", session=begun.id):
+    follow_to_the_end(client, begun.id)
+    return client.get_session(begun.id)
+
+
+def follow_to_the_end(client: Client, session_id: UUID) -> None:
+    for event in client.events(after="0", session=session_id):
         if event.type == "contribution_generation_complete":
             break
-    return client.get_session(begun.id)
 
 
 # -- the client -----------------------------------------------------------------------------------
@@ -90,6 +94,20 @@ def test_a_session_is_begun_followed_and_read(client: Client, session: Session) 
     assert (whole.model, whole.stage, whole.version) == (MODEL, "thesis", 1)
     assert client.look(session.id).session.id == session.id
     assert [found.id for found in client.list_sessions(session.project_id)] == [session.id]
+
+
+def test_the_overlay_of_a_project_is_in_its_prompts_and_can_be_removed(client: Client) -> None:
+    project = client.create_project(PROMPT, overlay=" Never by mail.\n")
+    assert project.overlay == "Never by mail."
+    begun = client.create_session(project.id, SessionRequest(models=[MODEL], until="thesis"))
+    client.generate(begun.id)
+    follow_to_the_end(client, begun.id)
+    seeds = [one for one in client.list_documents(begun.id) if one.kind == "seed_prompt"]
+    texts = [client.get_document(one.id).content for one in seeds]
+    assert ["- For this project: Never by mail.\n" in text for text in texts] == [True]
+    renamed = client.change_project(project.id, name="Hall by phone")
+    assert renamed.overlay == "Never by mail."
+    assert client.change_project(project.id, overlay="").overlay == ""
 
 
 def test_a_list_is_read_to_its_end_over_many_pages(client: Client, session: Session) -> None:
@@ -472,7 +490,9 @@ IDS = re.compile(
 )
 TIMES = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(\+00:00|Z)?|[\d.]+ (s|min)\b")
 # An id in a document's front matter is in quotes where it would be read as a number.
-NUMBERED = re.compile(r'"(id|seq|processing_time_ms|size_bytes)": ?\d+|[\d,]+ bytes')
+NUMBERED = re.compile(
+    r'"((notification_)?id|seq|processing_time_ms|size_bytes)": ?\d+|[\d,]+ bytes'
+)
 # One of the texts that are searched names an id, so it is found in another place each time.
 PLACES = re.compile(r"^ *\d+\.(?= story/)", re.MULTILINE)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -14,7 +13,6 @@ from uuid import UUID
 
 import pytest
 
-import dialectic
 from dialectic.app import contributions, sessions
 from dialectic.app.search import search_project
 from dialectic.app.transaction import Tenant
@@ -31,13 +29,14 @@ from dialectic.pipeline.gather import gather
 from dialectic.pipeline.load import load_job_context
 from dialectic.pipeline.run import run_job
 from dialectic.postgres import embedded
+from dialectic.processes.loader import load_shared_prompts
 from dialectic.providers.catalog import build_catalog
 from dialectic.settings import Settings
 from dialectic_simulator import open_simulator
 from tests.scenario.documented_layout import STAGE_FOLDER, list_patterns
 from tests.scenario.paid_models import PaidSession, verify
 from tests.scenario.test_money import claim_alone
-from tests.scenario.whole_session import Row, open_installation
+from tests.scenario.whole_session import Row, open_installation, write_unrepaired
 
 WRITER, VECTORS = "sim/writer", "sim/vectors"
 PLENTY = 50_000_000
@@ -272,7 +271,7 @@ async def test_what_was_shortened_once_is_found_by_a_second_run_that_reads_and_p
 ) -> None:
     home = tmp_path / "home"
     async with open_small_shop(
-        server, template, home, SHORT, window=4_000, answer=500
+        server, template, home, SHORT, window=4_600, answer=500
     ) as paid_session:
         installation = paid_session.installation
         resources = (
@@ -373,8 +372,7 @@ SHORTENING_PLACE = f"{STAGE_FOLDER}raw_responses/shortening_{{id}}_raw.json"
 
 def write_process(folder: Path) -> Path:
     """The standard process, whose first stage wants abstracts."""
-    process, slug = folder / "standard", 'slug = "thesis"\n'
-    shutil.copytree(Path(dialectic.__file__).parent / "processes" / "standard", process)
+    process, slug = write_unrepaired(folder), 'slug = "thesis"\n'
     file = process / "process.toml"
     file.write_text(file.read_text().replace(slug, f'{slug}compressor = "abstract"\n', 1))
     return process
@@ -451,7 +449,13 @@ async def test_where_its_writer_has_no_room_for_a_text_an_extract_takes_the_plac
         scene, card = await load_job_context(engine, job, payload), engine.catalog.load_card(WRITER)
         turn = Turn(engine, job, scene, gather(scene, job, payload), card)
         narrow = replace(card, context_window_tokens=900, max_input_tokens=900)
-        writer = Abstractor(turn, Library(turn), write_text(60, "Task"), writer=narrow)
+        writer = Abstractor(
+            turn,
+            Library(turn),
+            write_text(60, "Task"),
+            writer=narrow,
+            template=load_shared_prompts()["abstract"],
+        )
         made = await writer.shorten(Part(Kind.INPUT, 0, "Notes", write_text(90)), 200)
         assert paid_session.calls == asked
         assert await verify(installation) == []

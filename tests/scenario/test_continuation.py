@@ -40,7 +40,6 @@ from tests.scenario.whole_session import (
     Installation,
     Record,
     Row,
-    build_unrepaired,
     open_installation,
     told_once,
 )
@@ -292,7 +291,6 @@ async def installation(
 
 
 async def play(installation: Installation, **wishes: Any) -> tuple[Record, list[Row]]:
-    wishes = {"process": build_unrepaired(), **wishes}
     session_id = await installation.play([SKEPTIC], until="thesis", **wishes)
     return await installation.record(session_id), await read_chunks(installation, session_id)
 
@@ -394,7 +392,7 @@ async def test_what_a_person_says_in_between_does_not_change_what_was_asked(
     """The first stage of a second iteration reads feedback, so its prompt would change."""
     texts = build_texts(3)
     script.answers = ["Done.\n"]
-    session_id = await installation.play([SKEPTIC], until="thesis", process=build_unrepaired())
+    session_id = await installation.play([SKEPTIC], until="thesis")
     script.answers, script.asked = list(texts), []
 
     async def speak(request: Request) -> None:
@@ -417,7 +415,7 @@ async def test_a_session_that_stands_still_between_two_turns_goes_on_with_the_ne
 ) -> None:
     texts = build_texts(3)
     script.answers = list(texts)
-    session_id = await installation.create([SKEPTIC], until="thesis", process=build_unrepaired())
+    session_id = await installation.create([SKEPTIC], until="thesis")
 
     async def pause(request: Request) -> None:
         if len(script.asked) == 2:
@@ -441,7 +439,7 @@ async def test_a_session_that_is_cancelled_keeps_what_was_said(
     installation: Installation, script: Scripted
 ) -> None:
     script.answers, script.ends = build_texts(3), False
-    session_id = await installation.create([SKEPTIC], until="thesis", process=build_unrepaired())
+    session_id = await installation.create([SKEPTIC], until="thesis")
 
     async def cancel(request: Request) -> None:
         if len(script.asked) == 2:

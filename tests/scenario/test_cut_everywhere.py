@@ -33,7 +33,7 @@ from tests.scenario.simulated_endpoints import (
     build_endpoint,
     open_remote_installation,
 )
-from tests.scenario.whole_session import Record, build_unrepaired
+from tests.scenario.whole_session import Record
 
 DOCUMENT = """# Leftover bread – a plan
 
@@ -209,9 +209,7 @@ def written(
             stage,
             simulator,
         ):
-            session_id = await stage.play(
-                [f"{kind}/m" for kind in KINDS], until="thesis", process=build_unrepaired()
-            )
+            session_id = await stage.play([f"{kind}/m" for kind in KINDS], until="thesis")
             chunks: dict[str, list[str]] = {}
             for row in await stage.fetch(
                 "select model_name, content from dialectic_chunks order by turn_index"

@@ -227,10 +227,10 @@ COPY_SESSION = """
 
 # Words, and what the message must speak of.
 OUT_OF_RANGE: dict[str, tuple[list[str | bytes], list[str]]] = {
-    "long name": (["--name", "x" * 501], ["501 characters", "500", "--name"]),
-    "no domain": (["--domain", " "], ["' '", "--domain"]),
-    "long domain": (["--domain", "x" * 201], ["xxx", "--domain"]),
-    "domain that is no text": (["--domain", b"\xff"], ["--domain"]),
+    "long name": (["--name", "x" * 501], ["501 characters", "500", "name"]),
+    "no domain": (["--domain", " "], ["' '", "domain"]),
+    "long domain": (["--domain", "x" * 201], ["xxx", "domain"]),
+    "domain that is no text": (["--domain", b"\xff"], ["domain"]),
     "process that is no text": (["--process", b"\xff"], ["process"]),
     "stage that is no text": (["--until", b"\xff"], ["stage"]),
     "model that is no text": (["--models", b"\xff/\xff"], ["model"]),

@@ -214,7 +214,7 @@ def test_a_model_is_tried_with_one_small_call(home: Home, model_endpoint: ModelE
     assert lines["answer"] == "OK"
     assert lines["finish"] == "stop (stop)"
     assert lines["usage"] == "14 in, 1 out, reported"
-    assert lines["counted"].startswith("13 in, exact")
+    assert lines["counted"].startswith("22 in, exact")
     assert lines["cost"] == "$0.000016, not booked"
     ((path, key, sent),) = model_endpoint.asked
     assert (path, key) == ("/v1/chat/completions", f"Bearer {KEY}")
@@ -252,4 +252,4 @@ def test_a_model_that_cannot_be_asked_is_not_called(
 def test_an_offline_model_can_be_tried_without_anything(home: Home) -> None:
     result = home.tell("test", "offline/skeptic")
     assert result.code == 0
-    assert "usage     14 in, 16 out, reported" in result.stdout
+    assert "usage     23 in, 16 out, reported" in result.stdout

@@ -27,7 +27,6 @@ from dialectic.errors import DatabaseFull, LeaseLost, Remedy, RemedyAction, read
 from dialectic.ledger import holds, wallets
 from dialectic.pipeline.run import run_job
 from dialectic.postgres import embedded
-from dialectic.processes.loader import load_process
 from dialectic.worker import failures
 from tests.database.running_worker import refusing
 from tests.scenario.paid_models import (
@@ -39,7 +38,14 @@ from tests.scenario.paid_models import (
     open_paid_session,
     verify,
 )
-from tests.scenario.whole_session import ARCHITECT, PROMPT, SKEPTIC, Row, open_installation
+from tests.scenario.whole_session import (
+    ARCHITECT,
+    PROMPT,
+    SKEPTIC,
+    Row,
+    build_unrepaired,
+    open_installation,
+)
 
 PLENTY = 50_000_000
 SHORT = {"default": {"text": TEXT}}
@@ -690,7 +696,7 @@ async def test_what_is_held_for_a_call_that_is_cancelled_is_given_up(
 async def test_a_quote_for_three_models_comes_near_what_they_cost_and_never_below(
     server: embedded.Server, template: str, tmp_path: Path
 ) -> None:
-    ask = RunRequest(prompt=PROMPT, models=[WRITER] * 3, process=load_process("standard"))
+    ask = RunRequest(prompt=PROMPT, models=[WRITER] * 3, process=build_unrepaired())
     async with open_paid_session(server, template, tmp_path / "home", {}) as paid_session:
         await paid_session.put_in(PLENTY)
         quoted = (

@@ -15,6 +15,7 @@ from tests.command_pool import CommandResult
 from tests.problems import list_codes, list_commands
 from tests.scenario.paid_models import MODELS, TEXT, WRITER, configure
 from tests.scenario.test_run import Home, copy_home
+from tests.scenario.whole_session import write_unrepaired
 
 RUN = ("run", "A booking service.", "--until", "antithesis", "--max-output-tokens", "1000")
 
@@ -25,6 +26,7 @@ class PaidHome:
 
     home: Home
     simulator: Simulator
+    process: Path
 
     @property
     def calls(self) -> int:
@@ -41,13 +43,13 @@ async def paid_home(made_home: Path, tmp_path: Path) -> AsyncIterator[PaidHome]:
     async with open_simulator({"models": MODELS, "default": {"text": TEXT}}) as simulator:
         with copy_home(made_home, tmp_path / "home") as home:
             configure(home.path, simulator, {"sim": None})
-            yield PaidHome(home, simulator)
+            yield PaidHome(home, simulator, write_unrepaired(tmp_path))
 
 
 async def test_a_run_stops_for_money_with_what_to_do_and_goes_on_when_that_is_done(
     paid_home: PaidHome,
 ) -> None:
-    run = (*RUN, "--models", WRITER)
+    run = (*RUN, "--process", str(paid_home.process), "--models", WRITER)
     result = await paid_home.type(*run)
     assert result.code == 5
     assert re.search(r"\$0\.0\d+.*\$0\.00", result.stderr)
@@ -85,7 +87,8 @@ async def test_a_run_stops_for_money_with_what_to_do_and_goes_on_when_that_is_do
 
 async def test_a_run_stops_at_its_budget_and_goes_on_with_a_higher_one(paid_home: PaidHome) -> None:
     await paid_home.type("wallet", "topup", "20")
-    run = (*RUN, "--models", f"{WRITER}*2", "--budget", "0.005")
+    process = str(paid_home.process)
+    run = (*RUN, "--process", process, "--models", f"{WRITER}*2", "--budget", "0.005")
     result = await paid_home.type(*run)
     assert result.code == 5
     assert list_codes(result.stderr) == ["insufficient_funds"]
@@ -103,3 +106,28 @@ async def test_a_run_stops_at_its_budget_and_goes_on_with_a_higher_one(paid_home
     result = await paid_home.type("resume", short, "--budget", "1")
     assert (result.code, paid_home.calls) == (0, 6), result.stderr
     assert (await paid_home.type("wallet", "verify")).code == 0
+
+
+LIMITED = re.compile(
+    r"^Answers of sim/writer will be limited to ([\d,]+) of 4,000 tokens by the available money, "
+    r"from (\w+) on\. `(dialectic resume \w+ --full-answers)` pauses instead\.$",
+    re.MULTILINE,
+)
+
+
+async def test_commands_that_go_on_say_before_they_start_how_far_money_limits_answers(
+    paid_home: PaidHome,
+) -> None:
+    await paid_home.type("wallet", "topup", "20")
+    run = ("run", "A booking service.", "--until", "synthesis", "--pause", "--models", WRITER)
+    wanted = ("--process", str(paid_home.process), "--budget", "0.0125", "--yes")
+    result = await paid_home.type(*run, *wanted, max_spend_fraction="1")
+    assert result.code == 3, result.stderr
+    short = result.session[:8]
+    for command in ("next", "resume", "iterate"):
+        result = await paid_home.type(command, short, max_spend_fraction="1")
+        (limited,) = LIMITED.findall(result.stderr)
+        assert limited[2] == f"dialectic resume {short} --full-answers", command
+        if ": complete" in result.stderr:
+            assert result.stderr.index("limited to") < result.stderr.index(": complete")
+    assert paid_home.calls > 1

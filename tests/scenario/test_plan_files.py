@@ -6,6 +6,7 @@ import json
 import random
 import shutil
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from dialectic.cli.copies import MANIFEST_NAME
+from dialectic.core.transfer.bundle_format import LIMITS
+from dialectic.errors import ExitCode
 from dialectic.postgres import embedded
 from tests.command_pool import CommandResult
 from tests.properties import PROFILE, SHARE
@@ -45,6 +48,19 @@ title = "Checklist"
 heading = "## Checklist"
 fills_pending = true
 """
+DRAFT = """
+[[stages]]
+slug = "draft"
+display_name = "Draft"
+description = "Each model writes a draft."
+system_prompt_name = "role"
+prompt_template_name = "draft"
+output_type = "draft"
+
+[[transitions]]
+source = "draft"
+target = "plan"
+"""
 PLAN = """Plan the request. Domain: {{ domain }}.
 
 {{ request }}
@@ -74,6 +90,17 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def home(made_home: Path, tmp_path: Path) -> Iterator[Home]:
     with copy_home(made_home, tmp_path / "home") as opened:
         yield opened
+
+
+@pytest.fixture(scope="module")
+def staged_process(process: Path) -> Path:
+    """The same process with a stage before the plan, so that a session can wait between two."""
+    folder = shutil.copytree(process, process.with_name("draft-and-plan"))
+    head, plan = PROCESS.replace("plan-only", "draft-and-plan").split("[[stages]]", 1)
+    head = head.replace('starting_stage = "plan"', 'starting_stage = "draft"')
+    (folder / "process.toml").write_text(f"{head}{DRAFT}\n[[stages]]{plan}")
+    (folder / "prompts/draft.md").write_text(PLAN.partition("Write markdown")[0])
+    return folder
 
 
 def build_checklist(*steps: str) -> str:
@@ -107,8 +134,10 @@ class Planned:
         return result
 
     def find_document(self) -> str:
+        """Find the newest version of the lead's plan."""
         rows = json.loads(self.tell("list", self.session, "--json").stdout)
-        return str(max(rows, key=lambda row: row["iteration_number"])["id"])
+        plans = [row for row in rows if row["contribution_type"] == "plan"]
+        return str(max(plans, key=lambda row: row["iteration_number"])["id"])
 
     def edit(self, *steps: str) -> CommandResult:
         """Replace the lead's checklist."""
@@ -123,15 +152,28 @@ class Planned:
         return (self.stored / "project_readme.md").read_text()
 
 
-@pytest.fixture
-def planned(home: Home, process: Path, tmp_path: Path) -> Planned:
-    out = tmp_path / "out"
+def begin(home: Home, process: Path, folder: Path, *options: str) -> Planned:
+    out = folder / "out"
     run = home.tell(
         *("run", "--process", str(process), "--models", "offline/skeptic", "--name", "hall"),
-        *("--out", str(out), "A village hall."),
+        *("--out", str(out), *options, "A village hall."),
     )
-    assert run.code == 0, run.stderr
-    made = Planned(home, out, tmp_path, run.session)
+    assert run.code == (ExitCode.WAITING if "--pause" in options else ExitCode.DONE), run.stderr
+    return Planned(home, out, folder, run.session)
+
+
+@pytest.fixture
+def planned(home: Home, process: Path, tmp_path: Path) -> Planned:
+    made = begin(home, process, tmp_path)
+    made.edit("Dig", "Build", "Open")
+    return made
+
+
+@pytest.fixture
+def staged(home: Home, staged_process: Path, tmp_path: Path) -> Planned:
+    """A project whose session waits for the person after each stage."""
+    made = begin(home, staged_process, tmp_path, "--pause")
+    made.tell("next", made.session)
     made.edit("Dig", "Build", "Open")
     return made
 
@@ -292,6 +334,37 @@ def test_a_file_of_the_plan_is_moved_shown_and_replaced_by_commands(planned: Pla
     assert unknown.code == 2
 
 
+def test_a_file_that_is_deleted_by_a_command_does_not_come_back(planned: Planned) -> None:
+    assert planned.tell("plan", "delete", "hall", "02").stderr == "Deleted Pending/02-build.md.\n"
+    for top in (planned.stored, planned.copied):
+        assert not (top / "Pending/02-build.md").exists()
+    assert planned.home.tell("plan", "delete", "hall", "02").code == 2
+    planned.tell("resume", planned.session)
+    assert "02-build.md" not in planned.read_readme()
+    planned.edit("Dig", "Build")
+    for top in (planned.stored, planned.copied):
+        assert not (top / "Pending/02-build.md").exists()
+
+
+def test_an_export_names_what_it_could_not_take(planned: Planned, tmp_path: Path) -> None:
+    film = planned.stored / "Current/film.mp4"
+    with film.open("wb") as file:
+        file.truncate(LIMITS.entry_bytes_max + 1)
+    archive = tmp_path / "hall.zip"
+    said = planned.tell("export", "hall", "--out", str(archive)).stderr
+    assert (
+        "Warning: left out, because larger than 64 MiB or not readable:\n  Current/film.mp4" in said
+    )
+    told = json.loads(planned.tell("export", "hall", "--out", str(archive), "--json").stdout)
+    assert told["left_out"] == ["hall/Current/film.mp4"]
+    with zipfile.ZipFile(archive) as opened:
+        assert json.loads(opened.read("manifest.json"))["left_out"] == told["left_out"]
+        assert "hall/Current/film.mp4" not in opened.namelist()
+    assert planned.home.tell("import", str(archive)).code == 0
+    film.unlink()
+    assert "left out" not in planned.tell("export", "hall", "--out", str(archive)).stderr
+
+
 def test_a_link_in_the_place_of_a_work_folder_stops_nothing(
     planned: Planned, tmp_path: Path
 ) -> None:
@@ -402,54 +475,98 @@ class Person:
             assert not path.is_file() or path.read_bytes() != data, path
 
 
-def list_commands(planned: Planned, chance: random.Random) -> list[tuple[str, ...]]:
-    """The commands that a person may give at any time, in any order."""
-    archive = str(planned.scratch / "hall.zip")
-    steps = chance.sample(("Dig", "Build", "Open", "Paint", "Swim"), chance.randint(1, 4))
-    text = build_checklist(*steps).replace("Do ", chance.choice(("Do ", "Now do ", "Soon do ")))
-    (planned.scratch / "checklist.md").write_text(text)
-    document = planned.find_document()
-    return [
-        ("edit", document, "--file", str(planned.scratch / "checklist.md")),
-        ("edit", document, "--file", str(planned.scratch / "checklist.md")),
-        ("regenerate", document),
-        ("iterate", planned.session),
-        ("resume", planned.session),
-        ("resume", planned.session, "--out", str(planned.out)),
-        ("export", "hall", "--out", archive),
-        ("export", "hall", "--finished", "--out", archive),
-        ("list", planned.session),
-        ("show", document),
-        ("status", planned.session),
-        ("plan", "list", "hall"),
-    ]
+@dataclass(slots=True)
+class Commands:
+    """The commands that a person may give at any time, in any order: each once, then all again."""
+
+    planned: Planned
+    chance: random.Random
+    given: Counter[str] = field(default_factory=Counter)
+    _deck: list[tuple[str, ...]] = field(default_factory=list)
+
+    def give_one(self) -> None:
+        if not self._deck:
+            self._deck = self._list()
+            self.chance.shuffle(self._deck)
+        words = self._deck.pop()
+        if words[0] == "next" and not self._is_waiting():
+            self._give("iterate", self.planned.session)
+        self._give(*words)
+
+    def _list(self) -> list[tuple[str, ...]]:
+        session, out = self.planned.session, str(self.planned.out)
+        archive = str(self.planned.scratch / "hall.zip")
+        return [
+            ("edit",),
+            ("edit",),
+            ("regenerate",),
+            ("iterate", session),
+            ("iterate", session, "--out", out),
+            ("next", session),
+            ("next", session, "--out", out),
+            ("resume", session),
+            ("resume", session, "--out", out),
+            ("export", "hall", "--out", archive),
+            ("export", "hall", "--finished", "--out", archive),
+            ("list", session),
+            ("show",),
+            ("status", session),
+            ("plan", "list", "hall"),
+        ]
+
+    def _is_waiting(self) -> bool:
+        told = json.loads(self.planned.tell("status", self.planned.session, "--json").stdout)
+        return bool(told["session"]["status"] == "draft_generation_complete")
+
+    def _give(self, *words: str) -> None:
+        name, *more = words
+        if name in ("edit", "regenerate", "show"):
+            more = [self.planned.find_document()]
+        if name == "edit":
+            more += ["--file", str(self._write_checklist())]
+        result = self.planned.home.tell(name, *more)
+        # The same text again is the one refusal that is meant.
+        is_same_text = "identical to version" in result.stderr
+        is_waiting = result.code == ExitCode.WAITING and name in ("iterate", "resume")
+        assert result.code == 0 or is_same_text or is_waiting, (words, result.stderr)
+        self.given[" ".join((name, *(word for word in more if word == "--out")))] += 1
+
+    def _write_checklist(self) -> Path:
+        chance = self.chance
+        steps = chance.sample(("Dig", "Build", "Open", "Paint", "Swim"), chance.randint(1, 4))
+        text = build_checklist(*steps)
+        file = self.planned.scratch / "checklist.md"
+        file.write_text(text.replace("Do ", chance.choice(("Do ", "Now do ", "Soon do "))))
+        return file
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_whatever_a_person_does_with_their_files_no_command_fails_or_loses_a_byte(
-    planned: Planned, made_home: Path, seed: int
+    staged: Planned, made_home: Path, seed: int
 ) -> None:
     chance = random.Random(seed)
-    person = Person(chance, [planned.stored, planned.copied])
+    person = Person(chance, [staged.stored, staged.copied])
+    commands = Commands(staged, chance)
     for _ in range(EDITS // EDITS_AT_ONCE // 2):
         for _ in range(EDITS_AT_ONCE):
             person.act()
-        command = chance.choice(list_commands(planned, chance))
-        result = planned.home.tell(*command)
-        # The same text again is the one refusal that is meant.
-        is_same_text = "identical to version" in result.stderr
-        assert result.code == 0 or is_same_text, (command, result.stderr)
+        commands.give_one()
         person.check()
-    archive = planned.scratch / "last.zip"
-    planned.tell("export", "hall", "--out", str(archive))
-    with copy_home(made_home, planned.scratch / "other") as other:
+    if PROFILE == "thorough":
+        assert commands.given.keys() >= {
+            *("edit", "regenerate", "iterate", "iterate --out", "next", "next --out"),
+            *("resume", "resume --out", "export --out"),
+        }
+    archive = staged.scratch / "last.zip"
+    staged.tell("export", "hall", "--out", str(archive))
+    with copy_home(made_home, staged.scratch / "other") as other:
         taken = other.tell("import", str(archive))
         assert taken.code == 0, taken.stderr
-        there = Planned(other, planned.out, planned.scratch, taken.session)
-        here = planned.read_work(planned.stored)
+        there = Planned(other, staged.out, staged.scratch, taken.session)
+        here = staged.read_work(staged.stored)
         assert sorted(there.read_work(there.stored).values()) == sorted(here.values())
         assert there.tell("status", taken.session).code == 0
-    assert (planned.copied / MANIFEST_NAME).is_file()
+    assert (staged.copied / MANIFEST_NAME).is_file()
 
 
 def test_a_plan_in_a_bucket_is_worked_on_by_commands(

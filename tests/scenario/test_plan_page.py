@@ -32,7 +32,7 @@ ITEMS = {
     "milestones": re.compile(r"^### (Milestone .+)$", re.MULTILINE),
     "questions": re.compile(r"^\d+\. (.+\?.*Assumed here.*)$", re.MULTILINE),
     "differences": re.compile(r"^- (On .+ stands against .+)$", re.MULTILINE),
-    "dropped": re.compile(r"^- (Left out: .+)$", re.MULTILINE),
+    "dropped": re.compile(r"^- (.+ Rejected: .+|Left out: .+)$", re.MULTILINE),
 }
 LATER = ("synthesis", "parenthesis", "paralysis")
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import dialectic
+from dialectic.core.process.definition import REPAIR, SHARED_PROMPTS
 from tests.command_pool import CommandResult, command_pool
 from tests.problems import list_codes
 from tests.waiting import PATIENCE_S
@@ -119,7 +120,8 @@ def test_a_program_is_given_json(home: Home) -> None:
     assert result.code == 0, result.stderr
     shown = json.loads(result.stdout)
     assert (shown["name"], shown["calls"]) == ("pros-and-cons", 15)
-    assert set(shown["prompts"]) == {path.stem for path in (EXAMPLE / "prompts").iterdir()}
+    own = {path.stem for path in (EXAMPLE / "prompts").iterdir()}
+    assert shown["prompts"].keys() == own | (SHARED_PROMPTS.keys() - {REPAIR})
 
 
 def test_a_terminal_is_shown_frames(home: Home) -> None:

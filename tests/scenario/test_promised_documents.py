@@ -89,7 +89,7 @@ async def open_rewriting(
 
 
 async def play(installation: Installation, **wishes: Any) -> tuple[Record, SessionDetail]:
-    session_id = await installation.play(MODELS, **wishes)
+    session_id = await installation.play(MODELS, **{"process": STANDARD, **wishes})
     detail = await look(installation, session_id)
     tenant_id = installation.account.tenant_id
     await describe_project(installation.engine, tenant_id, detail.session.project_id)
@@ -261,7 +261,7 @@ async def test_a_repair_that_fails_for_good_costs_the_sections_not_the_document(
         return leave_out("## Success metrics", text)
 
     async with open_rewriting(server, template, tmp_path / "home", rewrite) as installation:
-        session_id = await installation.create(MODELS, until="thesis")
+        session_id = await installation.create(MODELS, until="thesis", process=STANDARD)
         await installation.admin.execute("update dialectic_sessions set max_retries = 0")
         tenant = Tenant(installation.engine, installation.account)
         await tenant.run(sessions.generate, session_id)

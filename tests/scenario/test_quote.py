@@ -81,7 +81,7 @@ class QuotedSession:
 
 async def tell(installation: Installation) -> QuotedSession:
     asked = await quotes.quote_run(installation.engine, installation.account, ASK)
-    session_id = await installation.create(CAST, is_autopilot=False)
+    session_id = await installation.create(CAST, is_autopilot=False, process=STANDARD)
     before = await quotes.quote_session(installation.engine, installation.account, session_id)
     await Tenant(installation.engine, installation.account).run(sessions.generate, session_id)
     await installation.work(session_id)
@@ -563,11 +563,6 @@ def test_without_a_terminal_it_is_refused_with_a_way_out() -> None:
     with start_asking(subprocess.DEVNULL, "shop/pen", "1") as process:
         stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert (stdout, process.returncode) == ("", 2)
-    for words in (
-        "$1.99",
-        "--yes",
-        "--budget",
-        "DIALECTIC_CONFIRM_ABOVE_USD",
-        "[invalid_request]",
-    ):
+    assert re.search(r"expected to cost \$\d\.\d\d \(worst case \$\d+\.\d\d\)", stderr)
+    for words in ("--yes", "--budget", "DIALECTIC_CONFIRM_ABOVE_USD", "[invalid_request]"):
         assert words in stderr

@@ -56,7 +56,8 @@ def terminal(
         open_remote_server(address, folder / "home") as remote_server,
     ):
         yield Terminal(Home(folder / "nothing"), remote_server)
-    assert not (folder / "nothing").exists()
+    kept = {path.name for path in (folder / "nothing").iterdir()}
+    assert kept <= {"copies"}, "only where the copies are is remembered here"
 
 
 def test_a_user_who_leaves_a_run_is_told_that_it_continues_and_it_does(terminal: Terminal) -> None:
@@ -186,7 +187,7 @@ def test_wrong_words_are_answered_in_words(
     assert said in terminal.tell(*words, code=code).stderr
 
 
-def test_a_project_of_a_server_gets_resources_another_domain_and_another_session(
+def test_a_project_of_a_server_gets_resources_a_domain_an_overlay_and_another_session(
     terminal: Terminal, tmp_path: Path
 ) -> None:
     rules = tmp_path / "rules.md"
@@ -196,13 +197,20 @@ def test_a_project_of_a_server_gets_resources_another_domain_and_another_session
     added = json.loads(terminal.tell("resource", "add", "Second tries", given, "--json").stdout)
     listed = json.loads(terminal.tell("resource", "list", "Second tries", "--json").stdout)
     assert [one["id"] for one in listed] == [one["id"] for one in added]
+    overlay = tmp_path / "overlay.md"
+    overlay.write_text("Never by mail.\nAlways by phone.\n")
     change = ("project", "change", "Second tries", "--domain", "software development", "--json")
-    assert json.loads(terminal.tell(*change).stdout)["domain"] == "Software Development"
+    changed = json.loads(terminal.tell(*change, "--overlay", str(overlay)).stdout)
+    assert changed["domain"] == "Software Development"
+    assert changed["overlay"] == "Never by mail.\nAlways by phone."
+    too_long = ("project", "change", "Second tries", "--overlay", "word " * 2_000)
+    assert "8,000" in terminal.tell(*too_long, code=2).stderr
     more = ("run", "--project", "Second tries", "For the winter.", "--models", MODEL)
     _, document = terminal.begin(*more, "--until", "thesis")
     prompt = terminal.tell("show", document, "--prompt").stdout
     assert f"{PROMPT}\n\nFor the winter." in prompt
     assert "No music after ten." in prompt
+    assert "- For this project: Never by mail.\n  Always by phone.\n" in prompt
     terminal.tell("resource", "remove", "Second tries", listed[0]["id"])
     assert json.loads(terminal.tell("resource", "list", "Second tries", "--json").stdout) == []
     names = [row["name"] for row in json.loads(terminal.tell("project", "list", "--json").stdout)]

@@ -444,10 +444,10 @@ WRONG_INPUT: dict[str, tuple[list[str], dict[str, str], int, list[str]]] = {
         ["'offline/sceptic'", "Did you mean `offline/skeptic`"],
     ),
     "a model that is no name": (
-        ["run", "--models", "gpt", "x"],
+        ["run", "--models", "abacus", "x"],
         {},
         2,
-        ["'gpt'", "`provider/model`"],
+        ["'abacus'", "`provider/model`"],
     ),
     "empty prompt": (["run", ""], {}, 2, ["prompt is empty", "--file"]),
     "no prompt": (["run"], {}, 2, ["argument", "--file"]),

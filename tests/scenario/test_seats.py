@@ -136,7 +136,7 @@ async def test_a_model_with_one_seat_has_neither_angle_nor_number(
     record = await installation.record(await installation.play(MODELS, until="thesis"))
     for row in record.select("thesis"):
         assert "Your angle" not in record.read_prompt(row)
-        assert "temperature" not in record.read_request(row)
+        assert record.read_request(row)["temperature"] is None
     names = {row["storage_path"].rsplit("/", 1)[-1] for row in record.select("thesis")}
     assert "offline-skeptic_1_thesis.md" in names
 
@@ -176,6 +176,34 @@ async def test_a_model_that_dies_in_any_stage_costs_itself_and_not_the_plan(
         # Those who wrote the last document before the seat died lack nothing.
         assert died == "paralysis" or any(died in one for one in lacks)
     assert "Without seat 3" in record.read_text("project_readme.md")
+    assert any(path.startswith(f"{record.slug}/Pending/") for path in record.files)
+
+
+@pytest.mark.parametrize(
+    "dying", ["thesis", "antithesis_critique", "synthesis_reduce", "paralysis"]
+)
+async def test_two_models_of_four_that_die_at_once_cost_themselves_and_not_the_plan(
+    installation: Installation, refusals: Refusals, dying: str
+) -> None:
+    refusals.kill(SKEPTIC, PRAGMATIST, since=dying)
+    session_id = await installation.play([SKEPTIC, ARCHITECT, PRAGMATIST, ARCHITECT])
+    project_id = (await get(installation, session_id)).project_id
+    await describe_project(installation.engine, installation.account.tenant_id, project_id)
+    record = await installation.record(session_id)
+    check_ended(record)
+    later = ORDER[ORDER.index(TEMPLATES[dying]) :]
+    for stage in record.stages:
+        lost = sorted(stage["lost_seats"])
+        assert lost == ([1, 3] if stage["stage_slug"] in later else []), stage["stage_slug"]
+    assert list_writers(record, "paralysis") == {2, 4}
+    assert sorted(record.session["dropped_seats"]) == [1, 3]
+    assert record.session["lead_model_index"] == 2
+    told = record.list_told("session_seat_changed")
+    assert sorted((one["seat"], one["change"]) for one in told) == [(1, "failed"), (3, "failed")]
+    assert sorted(one["remaining"] for one in told) == [2, 3]
+    readme = record.read_text("project_readme.md")
+    assert "seat 1" in readme
+    assert "seat 3" in readme
     assert any(path.startswith(f"{record.slug}/Pending/") for path in record.files)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ from uuid import UUID
 
 import asyncpg
 
+import dialectic
 from dialectic.app import sessions
 from dialectic.app.projects import create_session
 from dialectic.app.transaction import Tenant
@@ -63,6 +65,18 @@ def build_unrepaired() -> Process:
     return replace(process, file=process.file.model_copy(update={"repair_prompt_name": None}))
 
 
+def write_unrepaired(folder: Path) -> Path:
+    """Write the same process into a folder; return its place."""
+    shipped = Path(dialectic.__file__).parent / "processes" / "standard"
+    place = shutil.copytree(shipped, folder / "unrepaired")
+    file, wish = place / "process.toml", 'repair_prompt_name = "repair"\n'
+    text = file.read_text()
+    assert wish in text
+    file.write_text(text.replace(wish, ""))
+    (place / "prompts" / "repair.md").unlink()
+    return place
+
+
 @dataclass(frozen=True, slots=True)
 class RefusingProvider:
     """Answers as another provider does, but refuses what the test wants refused."""
@@ -96,7 +110,8 @@ class Installation:
     admin: asyncpg.Connection[asyncpg.Record]
 
     async def create(self, models: list[str], **wishes: Any) -> UUID:
-        process = wishes.pop("process", "standard")
+        # Most scripted answers lack the promised headings: their tests are about something else.
+        process = wishes.pop("process", None) or build_unrepaired()
         ask = RunRequest(
             prompt=wishes.pop("prompt", PROMPT),
             models=models,

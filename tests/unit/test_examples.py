@@ -8,6 +8,7 @@ import pytest
 
 from dialectic.core.documents.prompts import build_block, render_template
 from dialectic.core.process.check import VARIABLES
+from dialectic.core.process.definition import SHARED_PROMPTS
 from dialectic.pipeline.outline import build_outline
 from dialectic.processes.loader import load_process
 
@@ -24,7 +25,8 @@ def test_an_example_is_sound_and_goes_by_its_folders_name(folder: Path) -> None:
 
 @every_example
 def test_an_example_uses_every_prompt_next_to_it(folder: Path) -> None:
-    assert set(load_process(str(folder)).prompts) == {p.stem for p in folder.glob("prompts/*.md")}
+    own = load_process(str(folder)).prompts.keys() - SHARED_PROMPTS.keys()
+    assert own == {p.stem for p in folder.glob("prompts/*.md")}
 
 
 @every_example
@@ -47,11 +49,17 @@ def test_every_prompt_of_an_example_renders_with_what_it_is_given(folder: Path) 
         "inputs": [build_block("Pros and cons A", "First."), build_block("B", "Second.")],
         "listing": ["Pros and cons A"],
         "guidance": "Name the price.",
+        "words": "900",
+        "base": "B",
+        "overlay": "",
+        "steps": [],
         "seat": "builder",
         "stance": "Build it soon.",
     }
     assert set(given) == VARIABLES
-    for name, template in load_process(str(folder)).prompts.items():
+    prompts = load_process(str(folder)).prompts
+    for name in prompts.keys() - SHARED_PROMPTS.keys():
+        template = prompts[name]
         text = render_template(name, template, given)
         assert "{{" not in text.replace(block, ""), name
         assert "{%" not in text, name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import os
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from dialectic.core.models.endpoint import BUILT_IN, KEY_VARIABLES, Endpoint
 from dialectic.errors import ConfigurationError, ExitCode
 from dialectic.settings import KNOWN, LOG_LEVELS, Settings, default_home, inherited_environment
+from tests.cases import each_case
 from tests.problems import check_error, refusing
 
 DEFAULTS = {
@@ -42,6 +44,8 @@ DEFAULTS = {
     "events_kept_days": 7.0,
     "events_kept_max": 100_000,
     "event_streams_max": 1000,
+    "encryption_key": None,
+    "tenant_origins": "",
     "server": "",
     "token": None,
     "failpoints": "",
@@ -410,3 +414,29 @@ def test_settings_never_show_a_key(tmp_path: Path) -> None:
 def test_only_variables_that_an_endpoint_names_are_read(tmp_path: Path) -> None:
     settings = load_with_keys(tmp_path, LOCAL_KEY=CANARY, AWS_SECRET=CANARY)
     assert settings.keys == {}
+
+
+# -- tenants' own endpoints ------------------------------------------------------------------------
+
+NEW, OLD = (base64.b64encode(bytes([n]) * 32).decode() for n in (1, 2))
+
+
+def test_an_encryption_key_may_be_followed_by_older_ones_and_is_never_shown(tmp_path: Path) -> None:
+    settings = load(tmp_path, encryption_key=f"{NEW}, {OLD}")
+    assert [key.reveal() for key in settings.encryption_keys] == [NEW, OLD]
+    assert NEW not in repr(settings)
+    assert {NEW, OLD} <= {secret.reveal() for secret in settings.secrets}
+
+
+@each_case("value", ["short", "a passphrase of some words", f"{NEW},", NEW[:-4]])
+def test_a_weak_encryption_key_is_refused_and_not_repeated(tmp_path: Path, value: str) -> None:
+    error = refusal(tmp_path, encryption_key=value)
+    check_error(error, reason="bad_value", subject="encryption_key")
+    assert value.strip(",") not in error.message
+
+
+def test_origins_of_tenants_are_compared_by_scheme_host_and_port(tmp_path: Path) -> None:
+    settings = load(tmp_path, tenant_origins="https://LLM.lan/v1, http://127.0.0.1:8080")
+    assert settings.allowed_origins == ["https://llm.lan:443", "http://127.0.0.1:8080"]
+    error = refusal(tmp_path, tenant_origins="llm.lan")
+    check_error(error, reason="bad_value", subject="tenant_origins")

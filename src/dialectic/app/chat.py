@@ -33,6 +33,7 @@ from dialectic.engine import Engine
 from dialectic.errors import NotFound, TooLarge, UsageError
 from dialectic.pipeline.assemble import fit
 from dialectic.pipeline.interpret import Finish
+from dialectic.pipeline.own_models import load_card
 from dialectic.providers.base import OnText
 
 TITLE_CHARS = 80
@@ -53,7 +54,7 @@ async def send(
     An answered question with the same id is not asked again.
     """
     question_id = question_id or uuid4()
-    card = engine.catalog.load_card(question.model)
+    card = await load_card(engine, account.tenant_id, question.model)
     message = check_message(question.message, bytes_max=engine.settings.max_prompt_bytes)
     answered = await _find_reply(engine, account, question_id)
     if answered is not None:

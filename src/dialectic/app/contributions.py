@@ -30,7 +30,6 @@ from dialectic.core.documents.file_paths import (
     parse_path,
 )
 from dialectic.core.documents.front_matter import render_document, split_document
-from dialectic.core.documents.offline_notice import NOTICE
 from dialectic.core.documents.shortcomings import MISSING
 from dialectic.core.job import derive_edition_job_id, parse_payload
 from dialectic.core.process.reductions import list_left_out
@@ -45,7 +44,7 @@ from dialectic.db.tables.plan_files import put_plan
 from dialectic.db.tables.records import SQL, NewResource, Noun, get_id
 from dialectic.errors import Conflict, NotFound, Remedy, RemedyAction, UsageError
 from dialectic.pipeline.load import load_session_context
-from dialectic.pipeline.write import build_plan, build_stage_document
+from dialectic.pipeline.write import build_plan, build_stage_document, carry_notices
 from dialectic.publishing.publish import describe_if_possible
 
 _REMEDY = Remedy(RemedyAction.LIST_CONTRIBUTIONS)
@@ -174,8 +173,6 @@ async def _build_edit(
     tx: Transaction, first: ContributionRecord, new_id: UUID, version: int, body: str
 ) -> _Version:
     """Build the file of a new version, and the documents and the plan extracted from it."""
-    # A person who removed the notice has made the text their own.
-    is_offline = NOTICE in body
     place = parse_path(first.storage_path)
     assert isinstance(place, ContributionFile | Intermediate), "the path is that of a contribution"
     name = replace(place.contribution, version=version)
@@ -222,9 +219,8 @@ async def _build_edit(
         is_first_session=context.is_first,
         session_id=first.session_id,
         contribution_id=new_id,
-        is_offline=is_offline,
     )
-    return _Version(file, flags, documents, list(plan))
+    return _Version(file, flags, carry_notices(body, documents), carry_notices(body, plan))
 
 
 async def regenerate(tx: Transaction, contribution_id: UUID) -> UUID:

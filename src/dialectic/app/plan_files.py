@@ -1,4 +1,4 @@
-"""A person's work on the agreed plan: list its files, replace one, move one to another folder.
+"""A person's work on the agreed plan: list its files, replace, move or delete one.
 
 Storage holds the truth about the work folders, on a disk or in a bucket, so these use cases read
 and write storage. A person may do the same by hand on a disk.
@@ -155,11 +155,7 @@ async def move(
     there = found if target == path else await find_work_file(engine, tenant_id, target)
     current = found or there
     if current is None:
-        raise NotFound(
-            f"{path} does not exist. List the files of the plan, and give one of them.",
-            reason="no_file",
-            subject=path,
-        )
+        raise _build_missing(path)
     if not is_seen(current):
         raise PreconditionFailed
     if found is not None and target != path:
@@ -173,6 +169,27 @@ async def move(
         await engine.files.write(f"{tenant_id}/{target}", found.data)
         await engine.files.delete(f"{tenant_id}/{path}")
     return await _conclude(tx, project_id, WorkFile(target, current.data))
+
+
+async def delete(tx: Transaction, project_id: UUID, path: str, is_seen: IsSeen) -> None:
+    """Delete a file from a work folder, for good: no later plan brings its text back there."""
+    await _lock(tx, project_id)
+    await _check_place(tx, project_id, path)
+    found = await find_work_file(tx.engine, tx.account.tenant_id, path)
+    if found is None:
+        raise _build_missing(path)
+    if not is_seen(found):
+        raise PreconditionFailed
+    await tx.engine.files.delete(f"{tx.account.tenant_id}/{path}")
+    await _describe_later(tx, project_id)
+
+
+def _build_missing(path: str) -> NotFound:
+    return NotFound(
+        f"{path} does not exist. List the files of the plan, and give one of them.",
+        reason="no_file",
+        subject=path,
+    )
 
 
 async def _lock(tx: Transaction, project_id: UUID) -> None:
@@ -199,9 +216,14 @@ async def _check_place(tx: Transaction, project_id: UUID, path: str) -> WorkItem
 
 async def _conclude(tx: Transaction, project_id: UUID, file: WorkFile) -> PlanFile:
     """Describe a changed file, and the project after the commit."""
+    await _describe_later(tx, project_id)
+    items = await plan_files.list_plan_items(tx.connection, project_id)
+    return describe_file(file, items, {file.path})
+
+
+async def _describe_later(tx: Transaction, project_id: UUID) -> None:
+    """Describe the project after the commit."""
     await files.make_due(tx.connection, project_id)
     tx.after_commit["description"] = functools.partial(
         describe_project, tx.engine, tx.account.tenant_id, project_id
     )
-    items = await plan_files.list_plan_items(tx.connection, project_id)
-    return describe_file(file, items, {file.path})

@@ -35,6 +35,7 @@ from dialectic.core.process.definition import Process
 from dialectic.core.process.reductions import shrink_process
 from dialectic.core.run_request import (
     check_name,
+    check_overlay,
     check_prompt,
     check_run_request,
     derive_name,
@@ -42,12 +43,15 @@ from dialectic.core.run_request import (
     get_lead,
 )
 from dialectic.core.slug import slugify_name
+from dialectic.core.strict_json import Json
 from dialectic.core.text import clean_text
+from dialectic.db.pool import Connection
 from dialectic.db.tables import files, records
 from dialectic.db.tables.records import SQL, NewResource, Owner, choose_slug
 from dialectic.engine import Engine
 from dialectic.errors import Conflict, NotFound, TooLarge, UsageError
 from dialectic.ledger import wallets
+from dialectic.pipeline.own_models import load_cards
 from dialectic.processes.loader import load_named
 from dialectic.providers.catalog import choose_default_models
 from dialectic.publishing.publish import delete_files, discard_file_in, discard_files_in
@@ -84,8 +88,14 @@ class CheckedRun:
         return [card.name for card in self.cards]
 
 
-def check_run(engine: Engine, request: AnyRequest, domain: str) -> CheckedRun:
-    """Check the options of a session, for every way in."""
+async def check_run(
+    engine: Engine,
+    tenant_id: UUID,
+    request: AnyRequest,
+    domain: str,
+    connection: Connection | None = None,
+) -> CheckedRun:
+    """Check the options of a session, for every way in; in a transaction, pass it."""
     named = request.process
     if not isinstance(named, Process):
         named = load_named(named, own=engine.settings.own_processes)
@@ -98,13 +108,14 @@ def check_run(engine: Engine, request: AnyRequest, domain: str) -> CheckedRun:
     )
     budget = None if request.budget is None else parse_usd(request.budget)
     lead = get_lead(models, request.lead)
-    cards = [engine.catalog.load_card(name) for name in models]
+    cards = await load_cards(engine, tenant_id, models, connection)
     return CheckedRun(process, domain, cards, lead, budget)
 
 
 async def create_session(tx: Transaction, request: RunRequest) -> CreatedSession:
     """Create a project with its first session; the prompt becomes a file and a resource."""
-    run = check_run(tx.engine, request, request.domain)  # raise before any write
+    # Raise before any write.
+    run = await check_run(tx.engine, tx.account.tenant_id, request, request.domain, tx.connection)
     project_id, slug, notes = await create_project(tx, request, domains=run.process.file.domains)
     session_id = await _insert_session(tx, project_id, request, run)
     return CreatedSession(project_id, session_id, slug, notes)
@@ -121,7 +132,7 @@ async def create_project(
     tx.publish(project_id)
     domain = await _get_domain(tx, new.domain, domains)
     prompt, notes = check_prompt(new.prompt, bytes_max=tx.engine.settings.max_prompt_bytes)
-    name = check_name(new.name) or derive_name(prompt)
+    name, overlay = check_name(new.name) or derive_name(prompt), check_overlay(new.overlay)
     made: str | None = await connection.fetchval(SQL["find_project_slug"], project_id)
     if made is not None:  # an earlier try has committed
         return project_id, made, notes
@@ -137,6 +148,7 @@ async def create_project(
         slug,
         domain_id,
         prompt,
+        _store_overlay(overlay),
     )
     place = InitialPrompt(slug, name_prompt(slugify_name(name, fallback="prompt")))
     first = NewResource(
@@ -168,7 +180,7 @@ async def add_session(
     for given in resources:
         await add_resource(tx, project_id, given)
     project = await get(tx, project_id)
-    run = check_run(tx.engine, request, project.domain)
+    run = await check_run(tx.engine, tx.account.tenant_id, request, project.domain, tx.connection)
     return await _insert_session(tx, project_id, request, run)
 
 
@@ -237,9 +249,10 @@ async def get(tx: Transaction, project_id: UUID) -> Project:
 
 
 async def change(tx: Transaction, project_id: UUID, wanted: ProjectChange) -> Project:
-    """Rename, archive or restore a project, or change its domain; its folder keeps its name.
+    """Rename, archive or restore a project, or change its domain or overlay.
 
-    Running sessions have the new domain's guidance in their next prompts.
+    Its folder keeps its name. Running sessions have the new domain's guidance and the new overlay
+    in their next prompts.
     """
     project = await get(tx, project_id)
     named = project.name if wanted.name is None else check_name(wanted.name)
@@ -256,9 +269,16 @@ async def change(tx: Transaction, project_id: UUID, wanted: ProjectChange) -> Pr
     if wanted.domain is not None:
         domain = await _get_domain(tx, wanted.domain, await _list_domains(tx, project_id))
         domain_id = await records.upsert_domain(tx.connection, tx.account.tenant_id, domain)
-    await tx.connection.execute(SQL["change_project"], project_id, named, status, domain_id)
+    overlay = project.overlay if wanted.overlay is None else check_overlay(wanted.overlay)
+    stored = _store_overlay(overlay)
+    await tx.connection.execute(SQL["change_project"], project_id, named, status, domain_id, stored)
     await files.make_due(tx.connection, project_id)
     return await get(tx, project_id)
+
+
+def _store_overlay(overlay: str) -> Json:
+    """Build the stored form of what a project adds to every prompt."""
+    return {"overlay": overlay} if overlay else {}
 
 
 async def _list_domains(tx: Transaction, project_id: UUID) -> list[str]:

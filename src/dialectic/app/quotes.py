@@ -39,12 +39,13 @@ from dialectic.core.process.reductions import (
     list_left_out,
     shrink_process,
 )
-from dialectic.core.run_request import check_prompt
+from dialectic.core.run_request import check_overlay, check_prompt
 from dialectic.core.text import clean_text
 from dialectic.db.pool import Connection
 from dialectic.db.queries import load_queries
 from dialectic.db.tables.records import Account, load_session
 from dialectic.engine import Engine
+from dialectic.errors import DialecticError
 from dialectic.ledger.wallets import load_funds
 from dialectic.pipeline.answer_limits import list_answer_limits
 from dialectic.pipeline.call_estimate import Terms
@@ -52,6 +53,7 @@ from dialectic.pipeline.estimate import Brief, build_quote
 from dialectic.pipeline.gather import Item, build_words
 from dialectic.pipeline.load import JobContext, list_outcomes, load_session_context, read_texts
 from dialectic.pipeline.outline import DocumentKey
+from dialectic.pipeline.own_models import load_card
 
 SQL = load_queries("quotes")
 # Ignore older samples: models and prompts have changed since.
@@ -69,7 +71,7 @@ async def quote_run(
 
     The budget limits real money and play money separately.
     """
-    run = check_run(engine, request, request.domain)
+    run = await check_run(engine, account.tenant_id, request, request.domain)
     quote_of = await _prepare_quotes(engine, account, request, run)
 
     def price_of(process: Process) -> int:
@@ -155,7 +157,8 @@ async def _prepare_quotes(
         Item(given.kind.value.replace("_", " ").capitalize(), clean_text(given.text)[0])
         for given in request.resources
     )
-    brief = Brief(request=prompt, domain=request.domain, context=context)
+    overlay = check_overlay(request.overlay)
+    brief = Brief(request=prompt, domain=request.domain, context=context, overlay=overlay)
     terms = _build_terms(
         engine,
         run.process,
@@ -188,7 +191,7 @@ async def quote_session(engine: Engine, account: Account, session_id: UUID) -> S
         return session, context, await _build_brief(connection, context), written, earlier
 
     session, context, brief, written, earlier = await engine.db.transact(account.tenant_id, work)
-    cards = _load_cards(engine, context)
+    cards = await _load_cards(engine, account.tenant_id, context)
     terms = _build_terms(
         engine,
         context.process,
@@ -223,15 +226,18 @@ _Found: TypeAlias = tuple[
 ]
 
 
-def _load_cards(engine: Engine, context: JobContext) -> list[ModelCard]:
+async def _load_cards(engine: Engine, tenant_id: UUID, context: JobContext) -> list[ModelCard]:
     """Load the facts about the models of all seats; one that left may be unknown by now."""
-    known = engine.catalog.cards
-    seats = enumerate(context.models, start=1)
     active = context.models[context.active_seats[0] - 1]
-    return [
-        engine.catalog.load_card(active if s in context.dropped_seats and m not in known else m)
-        for s, m in seats
-    ]
+    cards: list[ModelCard] = []
+    for seat, name in enumerate(context.models, start=1):
+        try:
+            cards.append(await load_card(engine, tenant_id, name))
+        except DialecticError:
+            if seat not in context.dropped_seats:
+                raise
+            cards.append(await load_card(engine, tenant_id, active))
+    return cards
 
 
 def _build_terms(
@@ -261,16 +267,14 @@ async def _build_brief(connection: Connection, context: JobContext) -> Brief:
         ids = await list_outcomes(connection, context)
         texts = (await read_texts(connection, context, ids)).texts.values()
         outcomes = tuple(len(text.content.encode()) for text in texts)
-    words = {
-        stage.slug: build_words(context, stage, stage.prompt_template_name)
-        for stage in context.process.order
-    }
+    words = {stage.slug: build_words(context, stage, stage) for stage in context.process.order}
     return Brief(
         request=context.request,
         domain=context.domain,
         context=words[context.process.order[0].slug].context,
         feedback={slug: said.feedback for slug, said in words.items()},
         outcome_bytes=outcomes,
+        overlay=context.overlay,
         seats=context.stage_seats,
         lost_seats=context.lost_seats,
     )

@@ -29,6 +29,7 @@ from dialectic.db.tables import jobs, records
 from dialectic.db.tables.records import SQL
 from dialectic.errors import Conflict, Remedy, RemedyAction
 from dialectic.pipeline.load import load_session_context
+from dialectic.pipeline.own_models import load_card
 
 # No job of the session runs or waits in these phases.
 BETWEEN_STAGES = frozenset({Phase.PENDING, Phase.STAGE_COMPLETE, Phase.ITERATION_COMPLETE})
@@ -157,7 +158,7 @@ async def _save(tx: Transaction, session: asyncpg.Record, seating: Seating) -> l
         if name in before and seat not in seating.active:
             model_ids.append(before[name])  # it has left: it may be unknown by now
         else:
-            card = tx.engine.catalog.load_card(name)
+            card = await load_card(tx.engine, tenant_id, name, connection)
             model_ids.append(await records.upsert_model(connection, tenant_id, card))
     lead = seating.choose_lead(min(session["lead_model_index"], len(seating.models)))
     dropped = list(seating.dropped)

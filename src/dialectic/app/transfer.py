@@ -22,7 +22,7 @@ import asyncpg
 from dialectic.contract.projects import ExportedProject, ImportedProject
 from dialectic.core.documents.readme import build_readme
 from dialectic.core.process.check import build_process
-from dialectic.core.process.definition import Process
+from dialectic.core.process.definition import Process, hash_definition
 from dialectic.core.transfer.bundle_format import (
     Manifest,
     archive_path,
@@ -33,7 +33,14 @@ from dialectic.core.transfer.bundle_format import (
     settings_path,
 )
 from dialectic.core.transfer.row_conversion import parse_rows, read_content
-from dialectic.core.transfer.rows import VALUES_MAX, ContentIn, ProcessRow, ProjectRows, TextRow
+from dialectic.core.transfer.rows import (
+    VALUES_MAX,
+    ContentIn,
+    FileRow,
+    ProcessRow,
+    ProjectRows,
+    TextRow,
+)
 from dialectic.db.pool import Connection
 from dialectic.db.tables import transfer
 from dialectic.db.tables.files import File, insert_files
@@ -59,6 +66,7 @@ def describe_export(project_id: UUID, manifest: Manifest, path: str) -> Exported
         contents=manifest.contents,
         files=len(manifest.files),
         size_bytes=sum(entry.size_bytes for entry in manifest.files),
+        left_out=list(manifest.left_out),
     )
 
 
@@ -93,10 +101,14 @@ async def _export_once(
             data = await read_file(engine, tenant_id, file)
             await asyncio.to_thread(writer.add, file.path, data)
             placed |= snapshot.place_texts(file, data)
-        work = []
+        work, left_out = list[FileRow](), list[str]()
         # As they are now: they belong to the person who works on them.
-        async for file, kept in read_work_files(engine, tenant_id, slug):
-            await asyncio.to_thread(writer.add, file.path, kept.data)
+        async for entry, kept in read_work_files(engine, tenant_id, slug):
+            if kept is None:
+                left_out.append(entry)
+                continue
+            await asyncio.to_thread(writer.add, entry, kept.data)
+            file = kept.as_row(entry)
             placed |= snapshot.place_texts(file, kept.data)
             work.append(file)
         whole = snapshot.with_work_files(work)
@@ -108,7 +120,9 @@ async def _export_once(
             await asyncio.to_thread(writer.add, settings_path(slug), settings)
         await asyncio.to_thread(writer.add, readme_path(slug), build_readme(rows).encode())
         contents = "finished" if finished else "all"
-        manifest = await asyncio.to_thread(writer.finish, contents=contents, project=slug)
+        manifest = await asyncio.to_thread(
+            writer.finish, contents=contents, project=slug, left_out=left_out
+        )
     return describe_export(project_id, manifest, str(out))
 
 
@@ -250,7 +264,8 @@ def _build_process(row: ProcessRow) -> Process:
     except (KeyError, TypeError, ValueError, AttributeError):
         message = f"The definition of {name} is not valid."
         raise InvalidBundle(message, reason="bad_form", subject=row.name) from None
-    if process.content_hash != row.content_hash or process.name != row.name:
+    # The hash of what the bundle holds: a process of an older version lacks newer fields.
+    if hash_definition(definition) != row.content_hash or process.name != row.name:
         message = f"The definition of {name} does not match its hash."
         raise InvalidBundle(message, reason="other_hash", subject=row.name)
     return process

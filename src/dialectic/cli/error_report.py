@@ -77,6 +77,8 @@ COMMANDS = {
     RemedyAction.SHOW_COSTS: "wallet costs {session}",
     RemedyAction.QUOTE_RUN: 'run "…" --dry-run',
     RemedyAction.CHOOSE_MODEL: "models list",
+    RemedyAction.ADD_ENDPOINT: "endpoint add {endpoint} --url URL --model M,window=N,output=N",
+    RemedyAction.LIST_ENDPOINTS: "endpoint list",
     RemedyAction.LIST_SESSIONS: "status",
     RemedyAction.LIST_CONTRIBUTIONS: "list {session}",
     RemedyAction.LIST_JOBS: "status {session}",
@@ -113,6 +115,7 @@ def render_command(
         "session": (remedy.session_id or "SESSION")[:SESSION_CHARS],
         "seat": "N" if remedy.seat is None else str(remedy.seat),
         "user": remedy.user or "NAME",
+        "endpoint": remedy.endpoint or "NAME",
         "amount": "--play 1000" if remedy.is_play else "20",
     }
     if action in OPERATOR_COMMANDS:

@@ -14,6 +14,7 @@ from typing import BinaryIO
 from dialectic.cli.terminal import say
 from dialectic.contract.projects import ResourceRequest
 from dialectic.core.documents.file_paths import ResourceKind
+from dialectic.core.run_request import check_overlay
 from dialectic.errors import UsageError
 from dialectic.uploads.read import LIMITS, Uploaded, is_document, read_upload
 
@@ -89,6 +90,17 @@ def read_resource(given: str, *, bytes_max: int) -> ResourceRequest:
             say(f"  {path.name}: {note}")
     # The backend checks the text.
     return ResourceRequest.model_construct(kind=ResourceKind(kind), name=path.stem, text=text)
+
+
+def read_overlay(given: str) -> str:
+    """Read an overlay given as a text or as the name of a file; reject one that is too long."""
+    path = Path(given)
+    try:
+        is_file = path.is_file()
+    except (OSError, ValueError):  # too long or not a name: it is a text
+        is_file = False
+    is_read = is_file or given == "-"
+    return check_overlay(read_text(None, path, what="overlay") if is_read else given)
 
 
 def _check_one(

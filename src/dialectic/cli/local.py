@@ -16,6 +16,7 @@ from uuid import UUID
 from dialectic.app import (
     chat,
     contributions,
+    endpoints,
     feedback,
     installed,
     jobs,
@@ -44,6 +45,12 @@ from dialectic.contract.accounts import (
 )
 from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary, SystemPrompt
 from dialectic.contract.contributions import ChunkRecord, ContributionRecord, EditedContribution
+from dialectic.contract.endpoints import (
+    EndpointRequest,
+    EndpointTest,
+    EndpointTestRequest,
+    OwnEndpoint,
+)
 from dialectic.contract.events import FROM_THE_START, Event, format_id
 from dialectic.contract.notifications import NotificationPage, ReadResult
 from dialectic.contract.projects import (
@@ -80,6 +87,7 @@ from dialectic.engine import Engine, open_engine
 from dialectic.errors import ExitCode
 from dialectic.events.hub import open_hub
 from dialectic.events.stream import Follower
+from dialectic.pipeline.own_models import load_card
 from dialectic.processes.loader import load_process
 from dialectic.providers.catalog import build_catalog, choose_default_models
 from dialectic.publishing.publish import describe_project, require_published
@@ -308,6 +316,9 @@ class LocalBackend:
     async def move_plan_file(self, project_id: UUID, path: str, status: WorkStatus) -> PlanFile:
         return await self.tenant.run(plan_files.move, project_id, path, status, lambda _: True)
 
+    async def delete_plan_file(self, project_id: UUID, path: str) -> None:
+        await self.tenant.run(plan_files.delete, project_id, path, lambda _: True)
+
     # -- following
 
     async def follow(self, session_id: UUID, seq: int) -> AsyncGenerator[News, None]:
@@ -369,14 +380,26 @@ class LocalBackend:
         return await self.tenant.run(wallet.list_costs, session_id)
 
     async def list_models(self) -> list[Model]:
-        return installed.list_models(self.engine.catalog, self.settings.home)
+        return await self.tenant.run(endpoints.list_models)
+
+    async def add_endpoint(self, request: EndpointRequest) -> OwnEndpoint:
+        return await self.tenant.run(endpoints.add, request)
+
+    async def list_endpoints(self) -> list[OwnEndpoint]:
+        return await self.tenant.run(endpoints.list_all)
+
+    async def test_endpoint(self, name: str, wanted: EndpointTestRequest) -> EndpointTest:
+        return await endpoints.test(self.tenant, name, wanted)
+
+    async def remove_endpoint(self, name: str) -> None:
+        await self.tenant.run(endpoints.remove, name)
 
     async def list_processes(self) -> list[ProcessSummary]:
         return await asyncio.to_thread(installed.list_processes, self.settings.own_processes)
 
     async def choose_model(self, wished: str | None) -> str:
         name = wished or choose_default_models(self.engine.catalog, self.settings)[0]
-        return self.engine.catalog.load_card(name).name
+        return (await load_card(self.engine, self.account.tenant_id, name)).name
 
     async def send(self, question: ChatRequest, on_text: OnText) -> ChatReply:
         return await chat.send(self.engine, self.account, question, on_text)

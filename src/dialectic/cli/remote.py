@@ -33,6 +33,12 @@ from dialectic.contract.accounts import (
 from dialectic.contract.base import RequestBody, show_dollars
 from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary, SystemPrompt
 from dialectic.contract.contributions import ChunkRecord, ContributionRecord, EditedContribution
+from dialectic.contract.endpoints import (
+    EndpointRequest,
+    EndpointTest,
+    EndpointTestRequest,
+    OwnEndpoint,
+)
 from dialectic.contract.events import FROM_THE_START, Event, StateReset, format_id
 from dialectic.contract.notifications import NotificationPage, ReadResult
 from dialectic.contract.projects import (
@@ -198,6 +204,7 @@ class RemoteBackend:
             request.prompt,
             name=request.name,
             domain=request.domain,
+            overlay=request.overlay,
             resources=[one.model_dump(mode="json") for one in request.resources],
         )
         wanted = narrow(request, SessionRequest)
@@ -380,6 +387,9 @@ class RemoteBackend:
     async def move_plan_file(self, project_id: UUID, path: str, status: WorkStatus) -> PlanFile:
         return await self._client.move_plan_file(project_id, path, status.value)
 
+    async def delete_plan_file(self, project_id: UUID, path: str) -> None:
+        await self._client.delete_plan_file(project_id, path)
+
     # -- following
 
     async def follow(self, session_id: UUID, seq: int) -> AsyncGenerator[News, None]:
@@ -444,6 +454,18 @@ class RemoteBackend:
 
     async def list_models(self) -> list[Model]:
         return [one async for one in self._client.list_models()]
+
+    async def add_endpoint(self, request: EndpointRequest) -> OwnEndpoint:
+        return await self._client.add_endpoint(request)
+
+    async def list_endpoints(self) -> list[OwnEndpoint]:
+        return [one async for one in self._client.list_endpoints()]
+
+    async def test_endpoint(self, name: str, wanted: EndpointTestRequest) -> EndpointTest:
+        return await self._client.test_endpoint(name, model=wanted.model)
+
+    async def remove_endpoint(self, name: str) -> None:
+        await self._client.remove_endpoint(name)
 
     async def list_processes(self) -> list[ProcessSummary]:
         listed = [one async for one in self._client.list_processes()]

@@ -37,7 +37,7 @@ from dialectic.cli.options import find_server_option, keep_remote
 from dialectic.core.access import Secret
 from dialectic.errors import UsageError
 from dialectic.settings import Settings
-from dialectic.telemetry import list_ids
+from dialectic.telemetry import list_hidden, list_ids
 
 Handle = Callable[[signal.Signals], None]
 
@@ -80,7 +80,7 @@ class Discreet(logging.Formatter):
 
     def redact(self, line: str) -> str:
         """Redact every key in a line."""
-        for key in self._keys:
+        for key in (*self._keys, *list_hidden()):
             line = key.redact(line)
         return line
 

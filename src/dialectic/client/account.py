@@ -24,6 +24,12 @@ from dialectic.contract.chats import (
     RewindRequest,
     SystemPrompt,
 )
+from dialectic.contract.endpoints import (
+    EndpointRequest,
+    EndpointTest,
+    EndpointTestRequest,
+    OwnEndpoint,
+)
 from dialectic.contract.notifications import (
     Notification,
     NotificationPage,
@@ -34,6 +40,8 @@ from dialectic.contract.projects import Project
 
 # Timeout for a reply, including all its turns.
 CHAT_TIMEOUT_S = 1800.0
+# Timeout for the test of an endpoint, which the server ends after a minute.
+TEST_TIMEOUT_S = 90.0
 
 
 def get_me() -> Call[Me]:
@@ -54,6 +62,28 @@ def list_transactions() -> Call[Page[Transaction]]:
 def list_models() -> Call[Page[Model]]:
     """List the models that the server knows."""
     return get("/models", Page[Model])
+
+
+def add_endpoint(request: EndpointRequest, *, key: str | None = None) -> Call[OwnEndpoint]:
+    """Add an endpoint that only your account can use."""
+    return act("/endpoints", OwnEndpoint, request, key=key)
+
+
+def list_endpoints() -> Call[Page[OwnEndpoint]]:
+    """List your account's own endpoints, without their keys."""
+    return get("/endpoints", Page[OwnEndpoint])
+
+
+def try_endpoint(name: str, *, model: str | None = None) -> Call[EndpointTest]:
+    """Test an endpoint with a short real call."""
+    body = fill(EndpointTestRequest, model=model)
+    path = f"/endpoints/{name}/test"
+    return replace(act(path, EndpointTest, body, timeout_s=TEST_TIMEOUT_S), key=None)
+
+
+def remove_endpoint(name: str) -> Call[None]:
+    """Remove an endpoint and its key."""
+    return Call(method="DELETE", path=f"/endpoints/{name}", read=ignore_body)
 
 
 def list_processes() -> Call[Page[ProcessSummary]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 from uuid import UUID
 
 from dialectic.client.call import Call, act, fill, get, get_bytes, ignore_body
@@ -29,6 +29,7 @@ from dialectic.contract.projects import (
 
 # Timeout for a server that exports or imports a whole project.
 TRANSFER_TIMEOUT_S = 600.0
+T = TypeVar("T")
 Noun = Literal["project", "session", "contribution", "chunk", "chat"]
 
 
@@ -37,12 +38,15 @@ def create_project(
     *,
     name: str = "",
     domain: str = "General",
+    overlay: str = "",
     resources: Sequence[Mapping[str, str]] = (),
     key: str | None = None,
 ) -> Call[Project]:
     """Create a project from a prompt. A resource has `kind`, `name` and `text`."""
     given = [fill(ResourceRequest, **resource) for resource in resources]
-    body = fill(ProjectRequest, prompt=prompt, name=name, domain=domain, resources=given)
+    body = fill(
+        ProjectRequest, prompt=prompt, name=name, domain=domain, overlay=overlay, resources=given
+    )
     return act("/projects", Project, body, key=key)
 
 
@@ -62,9 +66,10 @@ def change_project(
     name: str | None = None,
     domain: str | None = None,
     is_archived: bool | None = None,
+    overlay: str | None = None,
 ) -> Call[Project]:
-    """Rename, archive or unarchive a project, or change its domain."""
-    body = fill(ProjectChange, name=name, domain=domain, is_archived=is_archived)
+    """Rename, archive or unarchive a project, or change its domain or overlay."""
+    body = fill(ProjectChange, name=name, domain=domain, is_archived=is_archived, overlay=overlay)
     return act(f"/projects/{project_id}", Project, body, method="PATCH")
 
 
@@ -130,7 +135,13 @@ def move_plan_file(
     return _on_file(call, path, etag)
 
 
-def _on_file(call: Call[PlanFile], path: str, etag: str | None) -> Call[PlanFile]:
+def delete_plan_file(project_id: UUID, path: str, *, etag: str | None = None) -> Call[None]:
+    """Delete a file of the plan; with an ETag, only if it is unchanged."""
+    place = f"/projects/{project_id}/plan/file"
+    return _on_file(Call(method="DELETE", path=place, read=ignore_body), path, etag)
+
+
+def _on_file(call: Call[T], path: str, etag: str | None) -> Call[T]:
     headers = {} if etag is None else {"If-Match": etag}
     return replace(call, query={"path": path}, headers=headers)
 

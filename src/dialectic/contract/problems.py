@@ -26,6 +26,7 @@ class ProblemRemedy(BaseModel):
     session_id: str | None = Field(default=None, description="The session to act on.")
     seat: int | None = Field(default=None, description="The seat of the session to act on.")
     model: str | None = Field(default=None, description="A model with a similar name.")
+    endpoint: str | None = Field(default=None, description="The endpoint to add.")
     scope: str | None = Field(default=None, description="The scope that a token needs.")
     user: str | None = Field(default=None, description="The user to act on.")
     setting: str | None = Field(

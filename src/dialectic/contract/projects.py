@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import enum
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, TypeAlias
 from uuid import UUID
 
 from pydantic import (
     Field,
+    StringConstraints,
 )
 from pydantic.json_schema import SkipJsonSchema
 
@@ -20,8 +21,11 @@ from dialectic.contract.base import (
     ResponseBody,
 )
 from dialectic.core.documents.file_paths import ResourceKind, WorkStatus
+from dialectic.core.run_request import OVERLAY_CHARS_MAX
 
 RESOURCES_MAX = 50
+
+Overlay: TypeAlias = Annotated[str, StringConstraints(max_length=OVERLAY_CHARS_MAX)]
 
 
 class ResourceRequest(RequestBody):
@@ -50,6 +54,11 @@ class ProjectRequest(RequestBody):
         description="A domain of the installed processes, in any letter case.",
         examples=["General"],
     )
+    overlay: Overlay = Field(
+        default="",
+        description="What every prompt of the project says in addition to the process's prompts.",
+        examples=["Write for volunteers who meet once a month."],
+    )
     resources: list[ResourceRequest] = Field(default=[], max_length=RESOURCES_MAX)
 
 
@@ -63,6 +72,10 @@ class ProjectChange(RequestBody):
         examples=["Software Development"],
     )
     is_archived: bool | None = None
+    overlay: Overlay | None = Field(
+        default=None,
+        description="What every prompt says in addition from now on; empty removes it.",
+    )
 
 
 class ProjectSummary(ResponseBody):
@@ -80,6 +93,7 @@ class Project(ProjectSummary):
     """A project."""
 
     prompt: Annotated[str, Column("initial_user_prompt")]
+    overlay: str = Field(description="What every prompt of the project says in addition.")
 
 
 class Resource(ResponseBody):
@@ -181,6 +195,11 @@ class ExportedProject(ResponseBody):
     contents: str
     files: int
     size_bytes: int
+    left_out: list[str] = Field(
+        default_factory=list,
+        description="Files of the work folders that the archive could not take: too large, or "
+        "not readable.",
+    )
 
 
 class ImportedProject(ResponseBody):

@@ -24,7 +24,7 @@ from dialectic.contract.contributions import (
     ContributionLine,
     JobRecord,
 )
-from dialectic.contract.projects import RESOURCES_MAX, ProjectRequest, ResourceRequest
+from dialectic.contract.projects import RESOURCES_MAX, Overlay, ProjectRequest, ResourceRequest
 from dialectic.core.documents.shortcomings import describe_all
 from dialectic.core.models.model import MODELS_PER_SESSION_MAX
 from dialectic.core.money.quote import Amount, AnswerLimit, Quote, SessionForecast
@@ -407,6 +407,7 @@ class QuoteRequest(SessionRequest):
 
     prompt: str = Field(min_length=1, examples=["A booking service for a village hall."])
     domain: Name = Field(default="General", examples=["General"])
+    overlay: Overlay = ""
     resources: list[ResourceRequest] = Field(default=[], max_length=RESOURCES_MAX)
     lists_smaller: bool = Field(default=False, description="Also list smaller runs.")
 

@@ -13,6 +13,8 @@ from dialectic.errors import TooLarge, UsageError
 
 DERIVED_NAME_CHARS_MAX = 60
 NAME_CHARS_MAX = 500
+# An overlay is in every prompt and is never shortened.
+OVERLAY_CHARS_MAX = 8_000
 TOKENS_MAX = 2**31 - 1
 
 
@@ -44,6 +46,20 @@ def check_name(name: str) -> str:
             reason="too_long",
             subject="name",
             limit=NAME_CHARS_MAX,
+        )
+    return text
+
+
+def check_overlay(overlay: str) -> str:
+    """Clean what a project adds to its prompts; reject one that is too long."""
+    text = clean_text(overlay)[0].strip()
+    if len(text) > OVERLAY_CHARS_MAX:
+        raise UsageError(
+            f"The overlay has {len(text):,} characters; the limit is {OVERLAY_CHARS_MAX:,}. "
+            "Shorten it, or give the text as a resource.",
+            reason="too_long",
+            subject="overlay",
+            limit=OVERLAY_CHARS_MAX,
         )
     return text
 

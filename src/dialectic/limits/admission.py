@@ -161,11 +161,12 @@ async def admit(
     `ProviderQuota` when the account has no credit and the operator must act.
     """
     limited = is_limited(endpoint)
-    if not limited and calm.lasts(endpoint.name):
+    key = endpoint.state_key
+    if not limited and calm.lasts(key):
         return Permit(endpoint, job, tokens, is_awaited=False)
     (row,) = await db.fetch(
         SQL["admit"],
-        endpoint.name,
+        key,
         job.tenant_id,
         job.id,
         job.attempt,
@@ -174,9 +175,9 @@ async def admit(
         endpoint.max_concurrency,
         tokens,
         timedelta(seconds=PATIENCE_S),
-        calm.answered.pop(endpoint.name, 0),
+        calm.answered.pop(key, 0),
     )
-    calm.note(endpoint.name, is_calm=row["is_calm"])
+    calm.note(key, is_calm=row["is_calm"])
     if row["verdict"] != "go":
         raise _build_refusal(endpoint, row)
     await asyncio.sleep(row["wait_s"])
@@ -216,14 +217,15 @@ def _build_refusal(endpoint: Endpoint, row: asyncpg.Record) -> DialecticError:
 async def report(db: Database, calm: HealthCache, permit: Permit, result: Report) -> None:
     """Report the result of a call. A lost report only makes the rates a little less accurate."""
     endpoint, job = permit.endpoint, permit.job
+    key = endpoint.state_key
     if result.outcome in (Outcome.ANSWERED, Outcome.UNUSED) and not permit.is_awaited:
-        calm.answered[endpoint.name] += result.outcome is Outcome.ANSWERED
+        calm.answered[key] += result.outcome is Outcome.ANSWERED
         return
     unused = 0 if result.used_tokens is None else permit.tokens - result.used_tokens
     try:
         (row,) = await db.fetch(
             SQL["report"],
-            endpoint.name,
+            key,
             job.tenant_id,
             job.id,
             job.attempt,
@@ -233,13 +235,13 @@ async def report(db: Database, calm: HealthCache, permit: Permit, result: Report
             endpoint.requests_per_minute,
             endpoint.tokens_per_minute,
             unused,
-            calm.answered.pop(endpoint.name, 0),
+            calm.answered.pop(key, 0),
             patience_s=0.0,
         )
     except (DialecticError, asyncpg.PostgresError) as error:
         logger.info("could not report a call to %s: %s", endpoint.name, error)
         return
-    calm.note(endpoint.name, is_calm=row["is_calm"])
+    calm.note(key, is_calm=row["is_calm"])
 
 
 def _build_wait(seconds: float | None) -> timedelta | None:

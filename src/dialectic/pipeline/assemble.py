@@ -11,14 +11,15 @@ message. A shortened text replaces the whole one and is labelled as shortened.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 from uuid import UUID
 
 from dialectic.core.documents.echoes import TAIL_LABEL
 from dialectic.core.documents.file_paths import SeedPrompt, build_path
-from dialectic.core.documents.prompts import build_block, render_template
+from dialectic.core.documents.prompts import build_block, list_variables, render_template
 from dialectic.core.documents.stitching import describe_end
 from dialectic.core.documents.turns import REPEATED, Ask, read_asked
 from dialectic.core.models.messages import Message, Request, Role
@@ -26,9 +27,9 @@ from dialectic.core.models.model import ModelCard
 from dialectic.core.process.definition import Stage
 from dialectic.db.tables.records import NewResource
 from dialectic.errors import ContextWindowError
-from dialectic.pipeline.gather import Item, Material, Words, gather_stage_words
+from dialectic.pipeline.gather import CONTINUATION, Item, Material, Words, gather_stage_words
 from dialectic.pipeline.load import JobContext
-from dialectic.processes.loader import load_words
+from dialectic.processes.loader import load_shared_prompts
 from dialectic.tokens.counting import count_request_tokens
 
 
@@ -48,9 +49,6 @@ def build_seed_prompt(context: JobContext, stage: Stage) -> NewResource:
 TAIL_CHARS = 200
 # With less room than this, another turn is not worth its input tokens.
 ROOM_TOKENS_MIN = 256
-
-INSTRUCTION_NAME = "continuation"
-INSTRUCTION = load_words(INSTRUCTION_NAME)
 
 # How a shortened text, and a shortened turn, are marked in the prompt.
 SHORTENED_LABEL = "{label}, shortened"
@@ -122,7 +120,7 @@ def build_request(material: Material, card: ModelCard, shorter: Shorter) -> Requ
         system=material.system,
         messages=(
             Message(Role.USER, compose_prompt(shorten_words(material.words, shorter))),
-            *build_history(material.said, turns, _list_requests(material)),
+            *build_history(material.said, turns, _list_requests(material), material.continuation),
         ),
         max_output_tokens=compute_output_cap(material.max_output_tokens, card),
         variant=material.payload.variant,
@@ -154,11 +152,12 @@ def shorten_words(words: Words, shorter: Shorter) -> Words:
     )
 
 
-def render_part(part: Part, said: Sequence[str], text: str | None = None) -> tuple[str, ...]:
+def render_part(part: Part, material: Material, text: str | None = None) -> tuple[str, ...]:
     """Render what a part adds to a prompt, whole or shortened, for counting."""
     if part.kind is Kind.TURN:
         if text is None:
-            return part.text, compose_instruction("".join(said[: part.position + 1]))
+            so_far = "".join(material.said[: part.position + 1])
+            return part.text, compose_instruction(so_far, material.continuation)
         return text, SHORTENED_TURN
     if text is None:
         return (build_block(part.label, part.text),)
@@ -199,6 +198,7 @@ def build_history(
     said: Sequence[str],
     shorter: Mapping[int, str] | None = None,
     requests: Mapping[int, str | None] | None = None,
+    template: str | None = None,
 ) -> Iterator[Message]:
     """Build the earlier turns, each followed by its request to continue or by its own request.
 
@@ -218,7 +218,7 @@ def build_history(
         elif place in shorter:
             yield Message(Role.USER, SHORTENED_TURN)
         else:
-            yield Message(Role.USER, compose_instruction(text))
+            yield Message(Role.USER, compose_instruction(text, template))
 
 
 def _list_requests(material: Material) -> dict[int, str | None]:
@@ -244,34 +244,57 @@ def _list_requests(material: Material) -> dict[int, str | None]:
 
 def list_instructions(material: Material) -> list[str]:
     """List the templates of the requests that follow an answer: no answer may repeat them."""
-    return [INSTRUCTION, *([] if material.repair is None else [material.repair.template])]
+    further = material.continuation or load_shared_prompts()[CONTINUATION]
+    return [further, *([] if material.repair is None else [material.repair.template])]
 
 
-def compose_instruction(text: str) -> str:
-    """Render the request to continue a text; it quotes where the text stopped."""
+def compose_instruction(text: str, template: str | None = None) -> str:
+    """Render the request to continue a text; it quotes where the text stopped.
+
+    Without a template, it is that of the standard process.
+    """
     values = {
         "place": describe_end(text),
         "tail": build_block(TAIL_LABEL, text[-TAIL_CHARS:]),
     }
-    return render_template(INSTRUCTION_NAME, INSTRUCTION, values)
+    return render_template(CONTINUATION, template or load_shared_prompts()[CONTINUATION], values)
 
 
 def compose_prompt(words: Words) -> str:
     """Render a prompt: the template's own words, with every foreign text in a separate block."""
+    return _render(words, lambda item: build_block(item.label, item.text))
+
+
+def _compose_instructions(words: Words) -> str:
+    """Render a step's prompt for readers: every foreign text is only named."""
+    text = _render(words, lambda item: f"[{item.label}]")
+    return re.sub(r"(?m)^#(?=#* )", "##", text).strip()
+
+
+def _render(words: Words, show: Callable[[Item], str]) -> str:
     values = {
         "domain": words.domain,
         "guidance": words.guidance,
+        "request": show(words.request),
+        "context": [show(item) for item in words.context],
+        "feedback": [show(item) for item in words.feedback],
+        "inputs": [show(item) for item in words.inputs],
+        "listing": list(words.listing),
+        "words": f"{words.words_min:,}",
+        "base": words.base,
+        # Its further lines belong to the list item that it is part of.
+        "overlay": "\n  ".join(words.overlay.split("\n")),
         "seat": words.seat,
         "stance": words.stance,
-        "request": _fence(words.request),
-        "context": [_fence(item) for item in words.context],
-        "feedback": [_fence(item) for item in words.feedback],
-        "inputs": [_fence(item) for item in words.inputs],
-        "listing": list(words.listing),
+        "steps": [
+            {"name": name, "instructions": _compose_instructions(step)}
+            for name, step in words.steps
+        ],
         "budget_words": words.budget_words,
     }
-    return render_template(words.template_name, words.template, values)
-
-
-def _fence(item: Item) -> str:
-    return build_block(item.label, item.text)
+    text = render_template(words.template_name, words.template, values)
+    known = list_variables(words.template_name, words.template)
+    if words.overlay and not known & {"overlay", "steps"}:
+        # A project's overlay is in every prompt, also of a process that has no place for it.
+        text = f"{text.rstrip()}\n\n# For this project\n\n{words.overlay}\n"
+    return text

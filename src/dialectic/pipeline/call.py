@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from dialectic.core.job import Job
 from dialectic.core.models.call_record import MIME_TYPE, Refusal, build_call_record
-from dialectic.core.models.endpoint import WireFormat
+from dialectic.core.models.endpoint import Endpoint, WireFormat
 from dialectic.core.models.messages import FinishReason, Reply, Request
 from dialectic.core.models.model import ModelCard
 from dialectic.core.money.price import LIMITED_BY_FUNDS
@@ -23,6 +23,7 @@ from dialectic.db.tables.files import File
 from dialectic.engine import Engine
 from dialectic.errors import ContextWindowError, DialecticError, ProviderError
 from dialectic.limits import admission
+from dialectic.pipeline.own_models import Route, open_route
 from dialectic.pipeline.reserve import DirectCaller, Payment, Reservation, reserve
 from dialectic.providers.base import OnText
 from dialectic.providers.finish_reasons import is_known
@@ -80,15 +81,18 @@ async def call(
 
     Raises `EndpointBusy`, before any reservation, when the endpoint accepts no calls yet.
     """
-    held, reply, elapsed_ms = await _attempt(
-        engine,
-        caller,
-        card,
-        hold=lambda: reserve(engine, caller, card, request, payment),
-        ask=lambda held: _complete(engine, caller, card, held.request, on_text),
-        count=lambda: count_request_tokens(request, card).upper_tokens + request.max_output_tokens,
-        tell=lambda reply: admission.build_report(reply.usage),
-    )
+    async with open_route(engine, caller.tenant_id, card) as route:
+        held, reply, elapsed_ms = await _attempt(
+            engine,
+            caller,
+            route.endpoint,
+            hold=lambda: reserve(engine, caller, card, request, payment),
+            ask=lambda held: _complete(engine, caller, card, route, held.request, on_text),
+            count=lambda: (
+                count_request_tokens(request, card).upper_tokens + request.max_output_tokens
+            ),
+            tell=lambda reply: admission.build_report(reply.usage),
+        )
     answer = build_answer(held.request, reply, elapsed_ms=elapsed_ms)
     return held, replace(answer, limited_from=held.limited_from)
 
@@ -108,7 +112,7 @@ async def call_embedder(
     _, got, _ = await _attempt(
         engine,
         caller,
-        card,
+        engine.catalog.find_endpoint(card),
         hold=hold,
         ask=lambda _: embedder.embed(texts),
         count=lambda: counted_tokens,
@@ -120,7 +124,7 @@ async def call_embedder(
 async def _attempt(
     engine: Engine,
     caller: admission.Caller,
-    card: ModelCard,
+    endpoint: Endpoint | None,
     *,
     hold: Callable[[], Awaitable[H]],
     ask: Callable[[H], Awaitable[T]],
@@ -132,7 +136,7 @@ async def _attempt(
     `count` returns the most tokens the call may use; `tell` builds the usage report from the
     result. Returns the reservation, the result and the elapsed milliseconds.
     """
-    permit = await _acquire_permit(engine, caller, card, count)
+    permit = await _acquire_permit(engine, caller, endpoint, count)
     engine.failpoints.reach("before_send")
     try:
         held = await hold()
@@ -153,13 +157,17 @@ async def _attempt(
 
 
 async def _complete(
-    engine: Engine, caller: admission.Caller, card: ModelCard, request: Request, on_text: OnText
+    engine: Engine,
+    caller: admission.Caller,
+    card: ModelCard,
+    route: Route,
+    request: Request,
+    on_text: OnText,
 ) -> Reply:
     """Send a request inside a telemetry span that holds no text."""
-    provider = engine.catalog.load_provider(card)
-    description = _describe_call(engine, caller, card, request)
+    description = _describe_call(route.endpoint, caller, card, request)
     with engine.telemetry.span(f"chat {card.name}", description, kind="CLIENT") as span:
-        reply = await provider.complete(card, request, on_text)
+        reply = await route.provider.complete(card, request, on_text)
         _describe_reply(span, reply)
     if reply.finish_reason is FinishReason.ERROR and not is_known(reply.raw_finish_reason):
         # The vendor added a finish reason. Its answers count as failed until we map it.
@@ -168,10 +176,9 @@ async def _complete(
 
 
 def _describe_call(
-    engine: Engine, caller: admission.Caller, card: ModelCard, request: Request
+    endpoint: Endpoint | None, caller: admission.Caller, card: ModelCard, request: Request
 ) -> dict[str, Value]:
     """Describe a call with OpenTelemetry's attributes for generative AI, without any text."""
-    endpoint = engine.catalog.find_endpoint(card)
     maker = card.name.partition("/")[0]
     return {
         "gen_ai.operation.name": "chat",
@@ -196,10 +203,9 @@ def _describe_reply(span: Span, reply: Reply) -> None:
 
 
 async def _acquire_permit(
-    engine: Engine, caller: admission.Caller, card: ModelCard, count: Callable[[], int]
+    engine: Engine, caller: admission.Caller, endpoint: Endpoint | None, count: Callable[[], int]
 ) -> admission.Permit | None:
     """Get a permit to call; a model without an endpoint needs none."""
-    endpoint = engine.catalog.find_endpoint(card)
     if endpoint is None:
         return None
     tokens = 0 if endpoint.tokens_per_minute is None else count()

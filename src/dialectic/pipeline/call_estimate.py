@@ -19,8 +19,9 @@ from dialectic.pipeline.assemble import compute_input_max, compute_output_cap
 from dialectic.pipeline.fit.combine import Room, count_levels_max, decide_tree
 from dialectic.pipeline.outline import PlannedCall
 
-# The tokens of a request to continue.
+# The tokens of a request to continue, at least, and those of what it quotes.
 CONTINUE_TOKENS = 400
+QUOTED_TOKENS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,7 @@ class Author:
     card: ModelCard
     terms: Terms
     tokens_per_byte: float
+    continue_tokens: int = CONTINUE_TOKENS
 
     @cached_property
     def output_cap(self) -> int:
@@ -64,9 +66,15 @@ class Author:
 
     def list_inputs(self, input_tokens: int, turns: int) -> list[int]:
         """List the input tokens of each turn: the prompt and the answer so far."""
-        said = self.output_cap + CONTINUE_TOKENS
+        said = self.output_cap + self.continue_tokens
         most = self.card.max_input_tokens
         return [min(input_tokens + turn * said, most) for turn in range(turns)]
+
+
+def count_continue_tokens(template: str, tokens_per_byte: float) -> int:
+    """Count the tokens of a request to continue, from a process's template for it."""
+    own = math.ceil(len(template.encode()) * tokens_per_byte)
+    return max(CONTINUE_TOKENS, own + QUOTED_TOKENS)
 
 
 def build_figures(author: Author, output_tokens: int, read: Tokens) -> Figures:

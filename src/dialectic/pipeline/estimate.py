@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 
 from dialectic.core.models.messages import Message, Request, Role
 from dialectic.core.models.model import ModelCard
@@ -37,9 +37,10 @@ from dialectic.pipeline.call_estimate import (
     build_durations,
     build_figures,
     build_merge_figures,
+    count_continue_tokens,
 )
 from dialectic.pipeline.fit.combine import ROOM_TOKENS_MIN, Room, measure_merge
-from dialectic.pipeline.gather import Item, Words
+from dialectic.pipeline.gather import CONTINUATION, Item, Words
 from dialectic.pipeline.outline import (
     DocumentKey,
     PlannedCall,
@@ -47,12 +48,16 @@ from dialectic.pipeline.outline import (
     leave_out_lost,
     list_calls,
 )
+from dialectic.processes.loader import get_shared_prompt
 from dialectic.tokens.counting import count_request_tokens, get_counter
 
 # The default answer length if the process gives none: two or three pages.
 OUTPUT_TOKENS = 2_000
 # Expected lengths are in tokens; convert them to bytes for other tokenizers.
 BYTES_PER_TOKEN = 4
+# A declared length is a floor in words, and answers are expected to keep close to it. A word of
+# Markdown has this many tokens.
+TOKENS_PER_WORD = 1.35
 # Reasoning tokens are charged too. This is the factor until we have learned the real one.
 REASONING_FACTOR = 3
 # The worst-case ratio between two tokenizers' counts of a text.
@@ -78,6 +83,8 @@ class Brief:
     feedback: Mapping[str, tuple[Item, ...]] = field(default_factory=dict)
     # The lengths of the previous iteration's final documents, which the first stage reads.
     outcome_bytes: tuple[int, ...] = ()
+    # What the project's owner adds to every prompt.
+    overlay: str = ""
     # The seats of each stage, if not all take part, and those that are lost.
     seats: StageSeats = ()
     lost_seats: StageSeats = ()
@@ -151,8 +158,13 @@ class _Estimator:
         densities = {
             name: get_counter(name)(sample) / len(sample.encode()) for name in self._readers
         }
-        self.authors = [Author(card, terms, densities[card.tokenizer]) for card in cards]
-        self.expected_bytes = list_expected_bytes(process)
+        further = get_shared_prompt(process, CONTINUATION)
+        self.authors = [
+            Author(card, terms, density, count_continue_tokens(further, density))
+            for card in cards
+            for density in [densities[card.tokenizer]]
+        ]
+        self.expected_bytes = list_expected_bytes(process, models=len(cards))
         self._merged: set[tuple[str, str, str, tuple[DocumentKey, ...]]] = set()
         self._shortened: set[DocumentKey] = set()
         # Cache: most calls of a step have the same size.
@@ -199,7 +211,9 @@ class _Estimator:
         if not is_merging or len(call.reads) < 2:
             return None
         cap = reader.output_cap
-        room = Room(reader.input_max - prompt.frame, measure_merge(reader.card, cap), cap)
+        room = Room(
+            reader.input_max - prompt.frame, measure_merge(self.process, reader.card, cap), cap
+        )
         if min(room.reader_tokens, room.call_tokens) < ROOM_TOKENS_MIN:
             return None
         key = (call.makes.stage_slug, call.step_name, reader.card.name, call.reads)
@@ -275,6 +289,9 @@ class _Estimator:
         card = self._readers[tokenizer]
         stage, part = self._get_part(stage_slug, step_name)
         template_name = part.prompt_template_name
+        named = tuple(
+            Item(f"{header} A10 (10)", "") for header, times in headers for _ in range(times)
+        )
         words = Words(
             template_name=template_name,
             template=self.process.prompts[template_name],
@@ -285,9 +302,10 @@ class _Estimator:
             request=Item("Original request", self.brief.request),
             context=self.brief.context,
             feedback=self.brief.feedback.get(stage_slug, ()),
-            inputs=tuple(
-                Item(f"{header} A10 (10)", "") for header, times in headers for _ in range(times)
-            ),
+            inputs=named,
+            overlay=self.brief.overlay,
+            base=named[0].label if len(named) > 1 else "",
+            length=part.length,
         )
         request = Request(
             model=card.name,
@@ -332,14 +350,31 @@ class _Estimator:
         return Duration(tokens / pace, max(author.output_cap, tokens) / pace)
 
 
-def list_expected_bytes(process: Process) -> dict[Kind, float]:
-    """List the expected lengths of a process's documents, from its definition."""
-    return {
-        (stage.slug, part.output_type): (part.expected_output_tokens or OUTPUT_TOKENS)
-        * BYTES_PER_TOKEN
-        for stage in process.order
-        for part in stage.parts
-    }
+@lru_cache(maxsize=64)
+def list_expected_bytes(process: Process, *, models: int) -> dict[Kind, float]:
+    """List the expected lengths of a process's documents, from its definition.
+
+    A length that grows with the inputs depends on how many documents are read, and on their own
+    expected lengths. All documents of one kind count as equally long.
+    """
+    reads: dict[Kind, tuple[DocumentKey, ...]] = {}
+    for call in list_calls(process, models=models):
+        reads.setdefault(call.makes.kind, call.reads)
+    tokens: dict[Kind, float] = {}
+    for stage in process.order:
+        for part in stage.parts:
+            kind = (stage.slug, part.output_type)
+            words = sum(tokens[read.kind] for read in reads[kind]) / TOKENS_PER_WORD
+            tokens[kind] = _expect_tokens(part, words)
+    return {kind: count * BYTES_PER_TOKEN for kind, count in tokens.items()}
+
+
+def _expect_tokens(part: Stage | Step, input_words: float) -> float:
+    if part.expected_output_tokens is not None:
+        return part.expected_output_tokens
+    if part.length is None:
+        return OUTPUT_TOKENS
+    return part.length.compute_words(input_words) * TOKENS_PER_WORD
 
 
 def _measure_bytes(size: int, reader: Author) -> Tokens:

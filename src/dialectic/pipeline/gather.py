@@ -26,8 +26,10 @@ from dialectic.core.process.definition import (
     Compressor,
     ExpectedDocument,
     InputRule,
+    Length,
     Process,
     Stage,
+    Step,
 )
 from dialectic.core.process.reductions import list_left_out
 from dialectic.core.seats import slugify_model
@@ -37,7 +39,9 @@ from dialectic.db.tables.records import Owner
 from dialectic.errors import PlanError
 from dialectic.pipeline.basis import BASIS, UNKNOWN, Basis, Source, gather_basis
 from dialectic.pipeline.load import Feedback, JobContext, Target, Text
+from dialectic.processes.loader import get_shared_prompt
 
+CONTINUATION = "continuation"
 SELF_CRITIQUE = "self_critique"
 
 
@@ -67,13 +71,28 @@ class Words:
     feedback: tuple[Item, ...] = ()
     inputs: tuple[Item, ...] = ()
     listing: tuple[str, ...] = ()
+    # What the project's owner adds to every prompt.
+    overlay: str = ""
+    # The label of the input that the lead wrote, if exactly one is.
+    base: str = ""
+    # The least length of the answer.
+    length: Length | None = None
+    # For the prompt of a stage with steps: the name and the words of each step.
+    steps: tuple[tuple[str, Words], ...] = ()
     # The approximate maximum length of the answer, if the template asks for it.
     budget_words: int | None = None
 
+    @property
+    def words_min(self) -> int:
+        """The least length of the answer; it grows with the inputs as they are in the prompt."""
+        read = sum(len(item.text.split()) for item in self.inputs)
+        return 0 if self.length is None else self.length.compute_words(read)
+
     def as_opening(self) -> Json:
         """Serialize everything but the template, which is pinned by its name."""
+        assert not self.steps, "the prompt of a stage with steps is not sent"
         opening: Json = to_jsonable_python(self)
-        del opening["template"]
+        del opening["template"], opening["steps"]
         return opening
 
     @classmethod
@@ -115,6 +134,8 @@ class Material:
     temperature: float | None = None
     # How to shorten texts that do not fit.
     compressor: Compressor = Compressor.EXTRACT
+    # The template of the request to continue a truncated answer; None for the standard one.
+    continuation: str | None = None
     # What the steps that lead to this document left out: by sampling, or because a seat failed.
     left_out: tuple[str, ...] = ()
     # The earlier turns of this document.
@@ -202,6 +223,7 @@ def gather(context: JobContext, job: Job, payload: PlanPayload | ExecutePayload)
         temperature=None if angle is None else angle.temperature,
         compressor=compressor,
         chunks=context.chunks,
+        continuation=get_shared_prompt(context.process, CONTINUATION),
         repair=_find_repair(context.process),
         originals=_list_originals(words, is_about_one=target is not None),
         left_out=_list_left_out(context, stage, payload),
@@ -277,7 +299,11 @@ def gather_stage_words(context: JobContext, stage: Stage) -> Words:
         listing = tuple(
             _place(text) for rule in rules for text in _sort(_select(context, stage, rule))
         )
-        return build_words(context, stage, stage.prompt_template_name, listing=listing)
+        steps = tuple(
+            (step.name, _build_instructions(context, stage, step)) for step in stage.steps
+        )
+        words = build_words(context, stage, stage, listing=listing)
+        return replace(words, steps=steps)
     seed = uuid5(context.session_id, f"{context.iteration}:{stage.slug}")
     inputs: list[Item] = []
     for rule in rules:
@@ -292,7 +318,13 @@ def gather_stage_words(context: JobContext, stage: Stage) -> Words:
     if not rules:
         header = f"Outcome of iteration {context.iteration - 1}"
         inputs.extend(label_all(context, header, list(context.texts.values()), seed))
-    return build_words(context, stage, stage.prompt_template_name, inputs=tuple(inputs))
+    return build_words(context, stage, stage, inputs=tuple(inputs))
+
+
+def _build_instructions(context: JobContext, stage: Stage, step: Step) -> Words:
+    """Build the words of a step for readers: its inputs are named and not given."""
+    named = tuple(Item(rule.header, "") for rule in step.list_sources())
+    return build_words(context, stage, step, inputs=named)
 
 
 def _gather_step_words(
@@ -303,18 +335,19 @@ def _gather_step_words(
     for number, rule in enumerate(step.inputs_required):
         given = [context.texts[i.contribution_id] for i in payload.inputs if i.rule == number]
         inputs.extend(label_all(context, rule.header, given, job_id))
-    return build_words(context, stage, step.prompt_template_name, inputs=tuple(inputs))
+    return build_words(context, stage, step, inputs=tuple(inputs))
 
 
 def build_words(
     context: JobContext,
     stage: Stage,
-    template_name: str,
+    part: Stage | Step,
     *,
     inputs: tuple[Item, ...] = (),
     listing: tuple[str, ...] = (),
 ) -> Words:
-    """Build the words of one prompt: the shared texts and its own inputs."""
+    """Build the words of the prompt of a stage or step: the shared texts and its own inputs."""
+    template_name = part.prompt_template_name
     return Words(
         template_name=template_name,
         template=context.process.prompts[template_name],
@@ -328,7 +361,22 @@ def build_words(
         feedback=tuple(_gather_feedback(context, stage)),
         inputs=inputs,
         listing=listing,
+        overlay=context.overlay,
+        base=_name_base(context, inputs),
+        length=part.length,
     )
+
+
+def _name_base(context: JobContext, inputs: Sequence[Item]) -> str:
+    """Name the only input that the lead wrote, by its label; empty for none or several."""
+    by_lead = [
+        item.label
+        for item in inputs
+        if item.source_id is not None
+        and item.source_id in context.texts
+        and context.texts[item.source_id].model_index == context.lead_model_index
+    ]
+    return by_lead[0] if len(by_lead) == 1 < len(inputs) else ""
 
 
 def _select(context: JobContext, stage: Stage, rule: InputRule) -> list[Text]:

@@ -107,6 +107,8 @@ class JobContext:
     wallet_id: UUID
     request: str
     domain: str
+    # What the project's owner adds to every prompt.
+    overlay: str
     models: tuple[str, ...]
     model_ids: tuple[UUID, ...]
     lead_model_index: int
@@ -173,6 +175,11 @@ class JobContext:
         return Counter(
             call.makes.output_type for call in kept if call.makes.stage_slug == stage_slug
         )
+
+    def has_other_total(self, stage_slug: str) -> bool:
+        """Tell whether a stage was created with another number of documents than it will have."""
+        planned = {stage.stage_slug: stage.planned_units for stage in self.seated}
+        return planned.get(stage_slug) not in (None, self.count_calls(stage_slug).total())
 
     @property
     def stage_seats(self) -> StageSeats:

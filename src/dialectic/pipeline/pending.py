@@ -14,7 +14,6 @@ from uuid import UUID
 
 from dialectic.contract.events import PlanTakenOver
 from dialectic.core.documents.artifacts import extract_documents
-from dialectic.core.documents.offline_notice import is_offline
 from dialectic.core.job import Job, MergePayload
 from dialectic.core.process.definition import ExpectedDocument
 from dialectic.db.pool import Connection
@@ -22,7 +21,7 @@ from dialectic.db.queries import list_rows
 from dialectic.db.tables import plan_files, records
 from dialectic.db.tables.records import SQL, NewResource
 from dialectic.pipeline.gather import Material
-from dialectic.pipeline.write import Written, build_plan
+from dialectic.pipeline.write import Written, build_plan, carry_notices
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +97,5 @@ def build_items(
         is_first_session=material.is_first_session,
         session_id=job.session_id,
         contribution_id=source.contribution_id,
-        is_offline=is_offline(source.model_name),
     )
-    return tuple(plan)
+    return tuple(carry_notices(source.content, plan))

@@ -43,6 +43,7 @@ from dialectic.errors import (
 )
 from dialectic.ledger import holds, wallets
 from dialectic.ledger.holds import Hold, HoldState, NewHold, Purpose
+from dialectic.pipeline.own_models import load_card
 from dialectic.tokens.counting import count_request_tokens_aside, get_counter
 
 
@@ -318,7 +319,8 @@ async def release_unsent(
 ) -> None:
     """Resolve the holds of a failed attempt, in the commit that ends it."""
     for each in await holds.list_open(connection, job.id, job.attempt):
-        await resolve_failed(connection, each, find_payee(engine, each.model_name), error)
+        payee = await find_payee(connection, engine, job.tenant_id, each.model_name)
+        await resolve_failed(connection, each, payee, error)
 
 
 async def is_funded_now(
@@ -377,10 +379,17 @@ async def resolve_failed(
         await holds.lose(connection, each.key)
 
 
-def find_payee(engine: Engine, model_name: str) -> ModelCard | None:
-    """Find the card of a called model, for an answer or for vectors."""
+async def find_payee(
+    connection: Connection, engine: Engine, tenant_id: UUID, model_name: str
+) -> ModelCard | None:
+    """Find the card of a called model, for an answer or for vectors; None if it is gone."""
     known = engine.catalog.embeddings.get(model_name)
-    return engine.catalog.cards.get(model_name) if known is None else known.card
+    if known is not None:
+        return known.card
+    try:
+        return await load_card(engine, tenant_id, model_name, connection)
+    except DialecticError:
+        return None
 
 
 def price_failure(hold: Hold, card: ModelCard, error: BaseException | None) -> Actual | None:

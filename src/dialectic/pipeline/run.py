@@ -57,6 +57,7 @@ from dialectic.pipeline.fit.turn import Needed, Turn
 from dialectic.pipeline.gather import Material, gather
 from dialectic.pipeline.interpret import Limits, is_final
 from dialectic.pipeline.load import JobContext, load_job_context
+from dialectic.pipeline.own_models import load_card
 from dialectic.pipeline.plan import decide_plan, list_missing
 from dialectic.pipeline.repair import close_early, decide_outcome, give_up
 from dialectic.pipeline.reserve import Payment, release
@@ -96,7 +97,8 @@ async def run_plan(engine: Engine, job: Job, payload: PlanPayload, context: JobC
     missing: tuple[str, ...] = ()
     if context.situation is not None:
         missing = list_missing(stage, stage.inputs_required, payload.model_index, context.situation)
-    await save_total(engine, job, context)
+    if context.has_other_total(stage.slug):
+        await save_total(engine, job, context)
     present = [s for s in context.get_seats(stage.slug) if s in context.active_seats]
     is_first = payload.model_index == min(present, default=0) and payload.edition == 1
     if is_first and not missing and stage.slug not in context.seeded:
@@ -118,7 +120,7 @@ async def run_combine(
     engine: Engine, job: Job, payload: CombinePayload, context: JobContext
 ) -> None:
     """Merge documents that are too long for their reader, level by level, until they fit."""
-    card = engine.catalog.load_card(payload.model_name)
+    card = await load_card(engine, job.tenant_id, payload.model_name)
     level = await plan_level(engine, job, payload, context, card)
     if level.merges:
         await save_level(engine, job, level)
@@ -128,7 +130,7 @@ async def run_combine(
 
 async def run_turn(engine: Engine, job: Job, payload: TurnPayload, context: JobContext) -> None:
     """Write one document with one model, or as much of it as fits into one answer."""
-    card = engine.catalog.load_card(payload.model_name)
+    card = await load_card(engine, job.tenant_id, payload.model_name)
     turn = await make_room(Turn(engine, job, context, _gather(context, job, payload), card))
     if isinstance(turn, Needed):
         await save_need(engine, job, turn)
@@ -159,7 +161,7 @@ async def run_turn(engine: Engine, job: Job, payload: TurnPayload, context: JobC
 async def ask(turn: Turn) -> Paid:
     """Call the model; if it rejects the prompt as too long, call once more with a shorter one."""
     engine, job, material, card = turn.engine, turn.job, turn.material, turn.card
-    compressor = choose_compressor(turn)
+    compressor = await choose_compressor(turn)
     fitted = await compress(material, card, compressor)
 
     async def send(fitted: Fitted, *refused: Refusal) -> Paid:

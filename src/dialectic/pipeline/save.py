@@ -372,10 +372,7 @@ async def save_wait(engine: Engine, job: Job, missing: tuple[str, ...]) -> None:
 
 async def save_total(engine: Engine, job: Job, context: JobContext) -> None:
     """Correct the number of planned documents of a stage after a seat was lost or joined."""
-    planned = {stage.stage_slug: stage.planned_units for stage in context.seated}
     calls = context.count_calls(job.stage_slug)
-    if planned.get(job.stage_slug) in (None, calls.total()):
-        return
 
     async def work(connection: Connection) -> None:
         await jobs.hold_lease(connection, job)

@@ -6,13 +6,14 @@ same bytes. `save` commits it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 from uuid import UUID
 
 from dialectic.core.documents.artifacts import (
     Cut,
+    carry_notice,
     extract_documents,
     find_top_level,
     list_sections,
@@ -31,7 +32,7 @@ from dialectic.core.documents.file_paths import (
     build_path,
 )
 from dialectic.core.documents.front_matter import render_document
-from dialectic.core.documents.offline_notice import NOTICE, add_notice, is_offline
+from dialectic.core.documents.offline_notice import NOTICE, is_offline
 from dialectic.core.documents.plan_files import (
     FOLDER_README,
     FOLDER_READMES,
@@ -113,7 +114,7 @@ def write(
     flags = tuple(dict.fromkeys(noted))
     document = build_document(job, material, said, outcome, flags)
     contribution = build_contribution(job, material, document, said, outcome, flags)
-    resources = build_resources(job, material, contribution.id, cut)
+    documents = build_resources(job, material, contribution.id, cut)
     plan = build_plan(
         material.expected if material.is_lead else (),
         cut.found,
@@ -121,9 +122,14 @@ def write(
         is_first_session=material.is_first_session,
         session_id=job.session_id,
         contribution_id=contribution.id,
-        is_offline=is_offline(material.payload.model_name),
     )
-    return Written(chunk, contribution, (document, *files), tuple(resources), tuple(plan))
+    return Written(
+        chunk,
+        contribution,
+        (document, *files),
+        tuple(carry_notices(outcome.text, documents)),
+        tuple(carry_notices(outcome.text, plan)),
+    )
 
 
 def build_said(
@@ -319,11 +325,10 @@ def build_stage_document(
     body = cut.found[expected.key]
     if (level := cut.levels.get(expected.key)) is not None:
         body = raise_headings(body, level - 1)
-    text = f"# {expected.title}\n\n{body}\n"
     return NewResource(
         resource_type="document",
         path=build_path(StageDocument(folder, name, expected.key)),
-        text=render_document(fields, add_notice(text) if is_offline(model_name) else text),
+        text=render_document(fields, f"# {expected.title}\n\n{body}\n"),
         session_id=session_id,
         iteration_number=folder.iteration,
         stage_slug=folder.stage,
@@ -340,7 +345,6 @@ def build_plan(
     is_first_session: bool,
     session_id: UUID,
     contribution_id: UUID,
-    is_offline: bool,
 ) -> Iterator[NewResource]:
     """Build the files of the agreed plan: one for each section of the documents that fill it.
 
@@ -357,11 +361,10 @@ def build_plan(
     ]
     for number, (document, title, text) in enumerate(sections, start=1):
         slug = slugify_name(f"{prefix}{number:02d} {title}", fallback=f"{prefix}{number:02d}")
-        whole = f"# {title}\n\n{text}\n"
         yield NewResource(
             resource_type=PLAN_ITEM,
             path=build_path(WorkItem(folder.project, WorkStatus.PENDING, f"{slug}.md")),
-            text=add_notice(whole) if is_offline else whole,
+            text=f"# {title}\n\n{text}\n",
             session_id=session_id,
             iteration_number=folder.iteration,
             stage_slug=folder.stage,
@@ -371,6 +374,16 @@ def build_plan(
     for status, text in FOLDER_READMES.items() if sections else ():
         path = build_path(WorkItem(folder.project, status, README_NAME))
         yield NewResource(resource_type=FOLDER_README, path=path, text=text)
+
+
+def carry_notices(answer: str, made: Iterable[NewResource]) -> list[NewResource]:
+    """Put the notice that an answer begins with into every document made of it."""
+    return [
+        one
+        if one.resource_type == FOLDER_README
+        else replace(one, text=carry_notice(answer, one.text))
+        for one in made
+    ]
 
 
 def _list_plan_sections(document: ExpectedDocument, body: str) -> list[tuple[str, str]]:

@@ -1,10 +1,12 @@
 """Load processes from disk: those that come with the program, and a user's own. Reads files only.
 
-Texts that every process shares are in the same folder as the shipped processes.
+A process without one of the shared prompts (to continue, merge or shorten a text) gets that of the
+standard process.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 import tomllib
 from dataclasses import dataclass
@@ -13,11 +15,12 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from dialectic.core.process.check import build_process
-from dialectic.core.process.definition import SLUG, Process
+from dialectic.core.process.definition import SHARED_PROMPTS, SLUG, Process
 from dialectic.core.strict_json import Json
 from dialectic.errors import ConfigurationError, InvalidProcess, NotFound
 
 FILE_NAME = "process.toml"
+STANDARD = "standard"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +88,21 @@ def list_processes(own: Path) -> list[Listed]:
     return listed + [Listed(name, None, load_process(name)) for name in shipped]
 
 
-def load_words(name: str) -> str:
-    """Load a text that comes with the program and that every process shares."""
-    return _shipped().joinpath(f"{name}.md").read_text(encoding="utf-8")
+def get_shared_prompt(process: Process, name: str) -> str:
+    """Get a shared prompt of a process.
+
+    A process that was pinned before processes had them uses that of the standard process.
+    """
+    return process.prompts.get(name) or load_shared_prompts()[name]
+
+
+@functools.cache
+def load_shared_prompts() -> dict[str, str]:
+    """Load the shared prompts of the standard process."""
+    folder = _shipped().joinpath(STANDARD, "prompts")
+    return {
+        name: folder.joinpath(f"{name}.md").read_text(encoding="utf-8") for name in SHARED_PROMPTS
+    }
 
 
 def _shipped() -> Traversable:
@@ -127,14 +142,15 @@ def _load_own(folder: Path) -> Process:
 
 
 def _load_folder(folder: Traversable, *, place: str) -> Process:
-    prompts = _list_entries(folder.joinpath("prompts"), ".md")
+    entries = _list_entries(folder.joinpath("prompts"), ".md")
+    prompts = load_shared_prompts() | {
+        entry.name.removesuffix(".md"): _read(entry, place=f"{place}/prompts/{entry.name}")
+        for entry in entries
+    }
     overlays = _list_entries(folder.joinpath("overlays"), ".toml")
     return build_process(
         _read_toml(folder.joinpath(FILE_NAME), place=f"{place}/{FILE_NAME}"),
-        {
-            entry.name.removesuffix(".md"): _read(entry, place=f"{place}/prompts/{entry.name}")
-            for entry in prompts
-        },
+        prompts,
         [_read_toml(entry, place=f"{place}/overlays/{entry.name}") for entry in overlays],
         place=f"{place}/{FILE_NAME}",
         overlay_places=[f"{place}/overlays/{entry.name}" for entry in overlays],

@@ -116,6 +116,7 @@ class Origin(enum.StrEnum):
     OFFLINE = "offline"
     BUILT_IN = "built-in"
     CONFIG = "config.toml"
+    OWN = "own endpoint"
 
 
 @dataclass(frozen=True, slots=True)

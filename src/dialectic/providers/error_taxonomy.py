@@ -335,6 +335,8 @@ def was_worked_on(status: int) -> bool:
 
 def describe_key(endpoint: Endpoint, key: Secret | None) -> str:
     """Say what to do about a missing or wrong key."""
+    if endpoint.tenant_id is not None:
+        return f"Add the endpoint {endpoint.name} again with its key."
     if endpoint.api_key_env is None:
         return f"Set api_key_env of {endpoint.name} to the variable that holds its key."
     if key is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import socket
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
@@ -69,6 +70,14 @@ class OutgoingRequest:
     # Time limits: until the first byte, and for the whole exchange.
     first_byte_s: float
     whole_s: float
+
+
+@functools.cache  # reading the system's certificates takes 70 ms
+def _load_certificates() -> ssl.SSLContext:
+    """Load the certificates that calls for tenants trust; the environment has no say."""
+    import httpx2
+
+    return httpx2.create_ssl_context(trust_env=False)
 
 
 class HttpConnection:
@@ -137,7 +146,9 @@ class HttpConnection:
             from dialectic.providers.ssrf import GuardedTransport
 
             # No proxy: it would resolve the name a second time, by itself.
-            plain = httpx2.AsyncHTTPTransport(limits=limits, trust_env=False)
+            plain = httpx2.AsyncHTTPTransport(
+                verify=_load_certificates(), limits=limits, trust_env=False
+            )
             guarded = GuardedTransport(plain)
             return httpx2.AsyncClient(
                 timeout=timeout, headers=headers, transport=guarded, trust_env=False

@@ -88,8 +88,11 @@ async def list_work_paths(engine: Engine, tenant_id: UUID, slug: str) -> list[st
                 raise
             continue
         found += [key.partition("/")[2] for key in keys]
-    pages = functools.partial(rows.list_pages, slug=slug)
-    return [*found, *await engine.db.transact(tenant_id, pages)]
+    look = functools.partial(rows.list_pages, slug=slug)
+    for page in await engine.db.transact(tenant_id, look):
+        if await find_work_file(engine, tenant_id, page) is not None:
+            found.append(page)
+    return found
 
 
 async def find_work_file(engine: Engine, tenant_id: UUID, path: str) -> WorkFile | None:
@@ -113,21 +116,22 @@ async def find_work_file(engine: Engine, tenant_id: UUID, path: str) -> WorkFile
 
 async def read_work_files(
     engine: Engine, tenant_id: UUID, slug: str
-) -> AsyncIterator[tuple[FileRow, WorkFile]]:
-    """Read all files of a project's work folders as they are now, with their rows in an archive.
+) -> AsyncIterator[tuple[str, WorkFile | None]]:
+    """Read all files of a project's work folders as they are now, with their names in an archive.
 
-    A file that storage could not take yet is read from its row.
+    A file that storage could not take yet is read from its row. None stands for a file that is
+    there, but is too large for an archive or cannot be read.
     """
     await settle_project(engine, tenant_id, slug)
     look = functools.partial(rows.list_waiting, slug=slug)
     waiting = await engine.db.transact(tenant_id, look)
-    entries = name_entries({*await list_work_paths(engine, tenant_id, slug), *waiting})
-    for path, entry in entries.items():
+    stored = set(await list_work_paths(engine, tenant_id, slug))
+    for path, entry in name_entries(stored | waiting.keys()).items():
         file = await find_work_file(engine, tenant_id, path)
         if file is None and (data := waiting.get(path)) is not None:
             file = WorkFile(path, data)
-        if file is not None:
-            yield file.as_row(entry), file
+        if file is not None or path in stored:
+            yield entry, file
 
 
 # -- settling -------------------------------------------------------------------------------------

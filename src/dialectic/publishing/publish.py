@@ -299,9 +299,11 @@ async def _build_descriptions(engine: Engine, tenant_id: UUID, project_id: UUID)
         snapshot = await take_snapshot(engine, tenant_id, project_id)
     placed: dict[UUID, ContentIn] = {}
     work = []
-    async for row, kept in read_work_files(engine, tenant_id, snapshot.rows.project.slug):
-        work.append(row)
-        placed |= snapshot.place_texts(row, kept.data)
+    async for entry, kept in read_work_files(engine, tenant_id, snapshot.rows.project.slug):
+        if kept is not None:
+            row = kept.as_row(entry)
+            work.append(row)
+            placed |= snapshot.place_texts(row, kept.data)
     for file in snapshot.rows.dialectic_files:
         if snapshot.is_text(file):
             placed |= dict.fromkeys(snapshot.hashes.get(file.path, ()), "file")

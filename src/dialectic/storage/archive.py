@@ -13,7 +13,7 @@ import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -77,12 +77,12 @@ class ArchiveWriter:
         self._files.append(FileEntry(path=path, size_bytes=len(data), sha256=digest))
         self._put(path, data)
 
-    def finish(self, *, contents: str, project: str) -> Manifest:
+    def finish(self, *, contents: str, project: str, left_out: Sequence[str] = ()) -> Manifest:
         """Add the manifest, which completes the archive."""
         files = tuple(sorted(self._files, key=lambda entry: entry.path))
         check_size((entry.size_bytes for entry in files), self._limits)
         manifest = Manifest.model_validate(
-            {"contents": contents, "project": project, "files": files}
+            {"contents": contents, "project": project, "files": files, "left_out": left_out}
         )
         self._put(MANIFEST_NAME, manifest.as_bytes())
         return manifest

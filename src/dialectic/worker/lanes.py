@@ -4,15 +4,28 @@ Each endpoint has its own lane, so that a hanging endpoint does not block the ot
 no endpoint and have their own lane too. The width of a lane adapts: a job that an endpoint's limits
 turn away narrows it by one place, and any other job widens it a little. While an endpoint's rate
 limit or circuit breaker blocks all calls, its lane is closed.
+
+A tenant's own endpoint has a lane for that tenant alone, with few places: no tenant takes the room
+of others. It is found when it has work, and dropped after a while without any.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+
+from dialectic.core.models.endpoint import OWN
 
 # The lane names in dispatch.sql: two fixed ones, and the prefix of all others.
 ANY, PLAN, CALL = "job", "plan", "call:"
+# The places of a tenant's own endpoint, and how long its lane is kept without work.
+OWN_PLACES_MAX = 16
+OWN_KEPT_S = 600.0
+
+
+def is_own(lane: str) -> bool:
+    """Tell whether a lane is for a tenant's own endpoint: `call:TENANT/@NAME`."""
+    return f"/{OWN}" in lane
 
 
 def name_lane(endpoint: str) -> str:
@@ -28,6 +41,8 @@ class Lane:
     width: float
     taken: int = 0
     closed_until_s: float = 0.0
+    # When it last had work; only noted for tenants' own endpoints.
+    worked_at_s: float = 0.0
 
     @property
     def free(self) -> int:
@@ -50,10 +65,24 @@ class Lanes:
         if name in self.by_name:
             return
         count = self.places if places is None else min(places, self.places)
+        if is_own(name):
+            count = min(count, OWN_PLACES_MAX)
         self.by_name[name] = Lane(count, float(count))
         self.on_room()
 
+    def find(self, waiting: Collection[str], now_s: float) -> None:
+        """Add the lanes of waiting messages; drop tenants' own lanes that long had no work."""
+        for name in waiting:
+            self.add(name)  # also unknown endpoints: their jobs must fail, not wait
+        for name in [name for name in self.by_name if is_own(name)]:
+            lane = self.by_name[name]
+            if lane.taken > 0 or name in waiting:
+                lane.worked_at_s = now_s
+            elif now_s - lane.worked_at_s > OWN_KEPT_S:
+                del self.by_name[name]
+
     def enter(self, name: str) -> None:
+        self.add(name)  # dropped while its message was on the way
         self.by_name[name].taken += 1
 
     def leave(self, name: str) -> None:

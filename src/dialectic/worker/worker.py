@@ -395,8 +395,8 @@ class Worker:
             logger.warning("%d call(s) were charged but their answers were lost", lost)
         await sweep_accounts(connection)
         await self.engine.counters.flush(connection.fetch)
-        for lane in await jobs.list_lanes(connection):
-            self._lanes.add(lane)  # also unknown endpoints: their jobs must fail, not wait
+        waiting = await jobs.list_lanes(connection)
+        self._lanes.find(waiting, asyncio.get_running_loop().time())
 
     async def _nap(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

@@ -95,6 +95,7 @@ def build_scene(
         "wallet_id": UUID(int=3),
         "request": "Bread.",
         "domain": "General",
+        "overlay": "",
         "models": MODELS,
         "model_ids": tuple(UUID(int=10 + n) for n in range(len(MODELS))),
         "lead_model_index": 2,

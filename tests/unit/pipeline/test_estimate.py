@@ -21,6 +21,7 @@ from dialectic.pipeline.estimate import (
     OUTPUT_TOKENS,
     READING,
     REASONING_FACTOR,
+    TOKENS_PER_WORD,
     Brief,
     build_quote,
     list_expected_bytes,
@@ -29,9 +30,11 @@ from dialectic.pipeline.gather import Item
 from dialectic.pipeline.outline import DocumentKey, build_outline, list_calls
 from dialectic.processes.loader import load_process
 from tests.unit.pipeline.played_session import processes
+from tests.unit.sized_process import TOKENS, build_sized
 from tests.unit.small_process import CONTENT, build, changed
 
-STANDARD = load_process("standard")
+STANDARD = build_sized()
+SHIPPED = load_process("standard")
 SMALL = build()
 BRIEF = Brief(request="Sell what is left over.", domain="General")
 PEN = ModelCard(
@@ -153,8 +156,12 @@ def test_the_prompt_of_a_first_stage_is_counted_to_the_token() -> None:
         "feedback": [],
         "inputs": [],
         "listing": [],
+        "words": "1,500",
+        "base": "",
+        "overlay": "",
         "seat": "",
         "stance": "",
+        "steps": [],
     }
     prompt = render_template("thesis", STANDARD.prompts["thesis"], values)
     exact = -(-len(STANDARD.prompts["thesis_role"]) // 4) + -(-len(prompt) // 4) + 9
@@ -196,10 +203,24 @@ def test_the_outcome_of_an_iteration_is_read_by_the_stage_that_reads_nothing_els
 
 
 def test_documents_are_as_long_as_the_process_expects_until_something_is_learned() -> None:
-    sizes = list_expected_bytes(STANDARD)
-    assert sizes[THESIS] == 4 * 1_400
-    assert of_step(quote(), "thesis").expected.output_tokens == 3 * 1_400
+    assert list_expected_bytes(STANDARD, models=3)[THESIS] == 4 * TOKENS["thesis"]
+    assert of_step(quote(), "thesis").expected.output_tokens == 3 * TOKENS["thesis"]
     assert of_step(quote(SMALL), "pairs").expected.output_tokens == 27 * OUTPUT_TOKENS
+
+
+def test_without_another_figure_an_answer_is_expected_to_be_as_long_as_its_floor() -> None:
+    length = SHIPPED.order[0].length
+    assert length is not None
+    tokens = length.words_min * TOKENS_PER_WORD
+    assert list_expected_bytes(SHIPPED, models=3)[THESIS] == 4 * tokens
+    written = of_step(quote(SHIPPED), "thesis").expected.output_tokens
+    assert written == pytest.approx(3 * tokens, rel=0.001)
+
+
+def test_a_length_that_grows_with_its_inputs_grows_with_the_number_of_models() -> None:
+    final = ("synthesis", "synthesis")
+    two, three, five = (list_expected_bytes(SHIPPED, models=n)[final] for n in (2, 3, 5))
+    assert two < three < five
 
 
 def test_a_process_says_how_long_its_answers_are_step_by_step() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID, uuid4
 
 import pytest
@@ -9,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialectic.core.documents.file_paths import ContributionName, Relation
+from dialectic.core.process.definition import Length
 from dialectic.errors import PlanError
 from dialectic.pipeline.assemble import compose_prompt
-from dialectic.pipeline.gather import SELF_CRITIQUE, gather, gather_stage_words
+from dialectic.pipeline.gather import SELF_CRITIQUE, Item, Words, gather, gather_stage_words
 from dialectic.pipeline.load import GivenText, Target, Text
 from tests.cases import each_case
 from tests.problems import refusing
@@ -32,6 +34,60 @@ THESIS, ANTITHESIS, VERDICT = PROCESS.order
 
 
 # -- inputs ---------------------------------------------------------------------------------------
+
+
+def test_the_lead_document_among_the_inputs_is_the_base_of_the_stage() -> None:
+    one_each = {text.model_index: text for text in CRITIQUES}
+    words = gather_stage_words(build_scene(*one_each.values(), lead_model_index=2), VERDICT)
+    (base,) = (item for item in words.inputs if item.label == words.base)
+    assert base.source_id == one_each[2].id
+    several = [text for text in CRITIQUES if text.model_index == 2]
+    assert len(several) > 1
+    assert gather_stage_words(build_scene(*CRITIQUES), VERDICT).base == ""
+
+
+def test_a_project_adds_its_overlay_to_every_prompt_and_indents_its_further_lines() -> None:
+    scene = build_scene(*THESES, overlay="Never by mail.\nBe brief.")
+    for stage in (THESIS, ANTITHESIS):
+        assert gather_stage_words(scene, stage).overlay == "Never by mail.\nBe brief."
+    words = replace(gather_stage_words(scene, THESIS), template="- {{ overlay }}")
+    assert compose_prompt(words) == "- Never by mail.\n  Be brief.\n"
+    bare = replace(words, template="Plan it.\n")
+    added = "\n\n# For this project\n\nNever by mail.\nBe brief.\n"
+    assert compose_prompt(bare) == f"Plan it.{added}", "also where a process has no place for it"
+    assert compose_prompt(replace(bare, overlay="")) == "Plan it.\n"
+
+
+def test_a_length_grows_with_the_inputs_as_they_are_in_the_prompt() -> None:
+    length = Length(words_min=100, share_of_input=0.5, words_max=400)
+    words = replace(
+        gather_stage_words(build_scene(*THESES), THESIS),
+        template="{{ words }}",
+        length=length,
+    )
+    for read, floor in ((0, "100"), (300, "150"), (600, "300"), (5_000, "400")):
+        given = replace(words, inputs=(Item("A", "word " * read),))
+        assert compose_prompt(given).strip() == floor
+
+
+def test_the_words_of_a_first_turn_are_read_back_with_length_and_overlay() -> None:
+    scene = build_scene(*THESES, overlay="Short.")
+    words = replace(gather_stage_words(scene, THESIS), length=Length(words_min=70))
+    assert Words.from_opening(words.as_opening(), PROCESS, words.template) == words
+
+
+def test_the_seed_prompt_of_a_stage_with_steps_holds_their_instructions_without_inputs() -> None:
+    scene = build_scene(*THESES)
+    words = gather_stage_words(scene, ANTITHESIS)
+    shown = replace(
+        words,
+        template="{% for step in steps %}{{ step.name }}: {{ step.instructions }}{% endfor %}",
+    )
+    text = compose_prompt(shown)
+    for step in ANTITHESIS.steps:
+        assert f"{step.name}: [Original request]" in text
+        assert f"[{step.inputs_required[0].header}]" in text
+    assert "<<<BEGIN" not in text
 
 
 def test_the_first_stage_reads_the_request_alone() -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import dialectic
-from dialectic.core.documents.prompts import build_block, render_template
+from dialectic.core.documents.prompts import build_block, list_variables, render_template
 from dialectic.core.process.check import VARIABLES
-from dialectic.core.process.definition import Stage
+from dialectic.core.process.definition import SHARED_PROMPTS, Process, Stage
 from dialectic.errors import ExitCode, InvalidProcess, NotFound
 from dialectic.processes.loader import load_process
 from tests.cases import each_case
@@ -37,6 +37,7 @@ def test_a_process_of_ones_own_is_found_by_its_folder_or_its_file(own: Path, ent
 
 
 STANDARD = load_process("standard")
+PROCESSES = [load_process("digest"), STANDARD]
 GIVEN = {
     "domain": "Software",
     "request": build_block("Original request", "{{ not code }}"),
@@ -45,6 +46,10 @@ GIVEN = {
     "inputs": [build_block("Thesis A", "First."), build_block("Thesis B", "Second.")],
     "listing": ["- Thesis A", "- Thesis B"],
     "guidance": "Think of those who run it.",
+    "words": "1,200",
+    "base": "Thesis A",
+    "overlay": "Never by mail.",
+    "steps": [{"name": "merge", "instructions": "Merge."}],
     "seat": "Sceptic",
     "stance": "Doubt what is not shown.",
 }
@@ -56,7 +61,7 @@ def render(name: str, **given: object) -> str:
     return render_template(name, STANDARD.prompts[name], {**GIVEN, **given})
 
 
-@each_case("name", sorted(STANDARD.prompts.keys() - {"repair"}))
+@each_case("name", sorted(STANDARD.prompts.keys() - SHARED_PROMPTS.keys()))
 def test_every_prompt_of_the_shipped_process_renders_with_what_every_prompt_is_given(
     name: str,
 ) -> None:
@@ -91,11 +96,16 @@ def test_a_prompt_that_is_sent_holds_the_request_the_feedback_and_its_inputs_in_
     positions = [text.index(str(block)) for block in blocks]
     assert positions == sorted(positions)
     assert text.count("- Think of those who run it.") == 1
+    assert text.count("- For this project: Never by mail.") == 1
+    assert "1,200 words" in text
 
 
 @each_case("name", SENT)
 def test_what_a_prompt_is_not_given_leaves_no_empty_point(name: str) -> None:
-    text = render(name, guidance="", context=[], feedback=[], seat="", stance="")
+    text = render(
+        name, guidance="", overlay="", seat="", stance="", base="", context=[], feedback=[]
+    )
+    assert "this project" not in text
     assert not [line for line in text.splitlines() if line.strip() == "-"]
 
 
@@ -115,9 +125,58 @@ def test_the_role_of_every_stage_says_that_material_is_not_an_instruction() -> N
         )
 
 
-def test_every_domain_of_the_standard_process_has_guidance() -> None:
-    assert set(STANDARD.overlays) == set(STANDARD.file.domains)
-    assert all(overlay.guidance for overlay in STANDARD.overlays.values())
+def test_a_process_without_shared_prompts_gets_those_of_the_standard_one(own: Path) -> None:
+    (own / "prompts" / "merge.md").write_text("Join: {{ inputs }} in {{ budget_words }}")
+    (own / "prompts" / "abstract.md").unlink()
+    prompts = load_process(str(own)).prompts
+    assert prompts["merge"].startswith("Join:")
+    for name in ("abstract", "continuation", "merge_system"):
+        assert prompts[name] == STANDARD.prompts[name]
+    assert load_process(str(own)).content_hash != STANDARD.content_hash
+
+
+def test_a_shared_prompt_that_lacks_or_invents_a_variable_is_refused(own: Path) -> None:
+    for text, words in (("Go on.", "never uses 'place'"), ("{{ request }}", "unknown variable")):
+        (own / "prompts" / "continuation.md").write_text(text)
+        with pytest.raises(InvalidProcess) as caught:
+            load_process(str(own))
+        assert words in caught.value.message
+
+
+def test_a_length_and_the_prompt_that_tells_it_belong_together(own: Path) -> None:
+    file, prompt = own / "process.toml", own / "prompts" / "thesis.md"
+    whole, text = file.read_text(), prompt.read_text()
+    file.write_text(whole.replace("length = { words_min = 1500 }\n", "", 1))
+    with pytest.raises(InvalidProcess, match="`length` is missing"):
+        load_process(str(own))
+    file.write_text(whole)
+    prompt.write_text(text.replace("{{ words }}", "many"))
+    with pytest.raises(InvalidProcess, match="never uses 'words'"):
+        load_process(str(own))
+    prompt.write_text(text)
+    file.write_text(whole.replace("words_min = 1500", "words_min = 1500, words_max = 9", 1))
+    with pytest.raises(InvalidProcess, match="`words_max` is less than `words_min`"):
+        load_process(str(own))
+
+
+@each_case("process", PROCESSES, ids=[process.name for process in PROCESSES])
+def test_every_domain_of_a_shipped_process_has_guidance_for_every_prompt_that_is_sent(
+    process: Process,
+) -> None:
+    sent = {part.prompt_template_name for stage in process.order for part in stage.parts}
+    assert set(process.overlays) == set(process.file.domains) == set(STANDARD.file.domains)
+    assert all(overlay.guidance.keys() == sent for overlay in process.overlays.values())
+
+
+@each_case("process", PROCESSES, ids=[process.name for process in PROCESSES])
+def test_every_prompt_of_a_shipped_process_has_a_length_and_a_place_for_an_overlay(
+    process: Process,
+) -> None:
+    for part in (part for stage in process.order for part in stage.parts):
+        assert part.length is not None
+        name = part.prompt_template_name
+        assert {"words", "overlay", "guidance"} <= list_variables(name, process.prompts[name])
+        assert process.file.repair_prompt_name == "repair"
 
 
 @each_case("name", ["nothing", "", "no/such/folder", "standard/prompts"])

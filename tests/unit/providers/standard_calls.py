@@ -61,6 +61,7 @@ def render(
     context: dict[str, str] | None = None,
     domain: str = "Software Development",
     request: str = REQUEST,
+    overlay: str = "",
 ) -> str:
     """Render a prompt of the standard process as the engine would."""
     documents = inputs or {}
@@ -72,8 +73,12 @@ def render(
         "inputs": [build_block(label, text) for label, text in documents.items()],
         "listing": list(documents),
         "guidance": PROCESS.get_guidance(domain, template),
+        "words": "1,000",
+        "base": next(iter(documents)) if len(documents) > 1 else "",
+        "overlay": overlay,
         "seat": "",
         "stance": "",
+        "steps": [],
     }
     return render_template(template, PROCESS.prompts[template], values)
 

@@ -212,7 +212,8 @@ class TestWhatItWrites:
         steps = answer(SKEPTIC, lead + block("Formal plan A", plan)).text
         places = [steps.index(name) for name in names]
         assert places == sorted(places)
-        assert steps.count("Depends on:") == steps.count("Accepted when:") == 2 * len(names)
+        asked = [steps.count(f"\n  - {field}:") for field in ("Depends on", "Accepted when")]
+        assert asked == [2 * len(names)] * 2
 
     def test_a_section_that_asks_for_json_gets_valid_json(self) -> None:
         prompt = (

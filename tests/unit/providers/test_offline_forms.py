@@ -8,7 +8,7 @@ from random import Random
 
 from dialectic.core.documents.prompts import build_block, render_template
 from dialectic.core.models.messages import Message, Request, Role
-from dialectic.processes.loader import load_process, load_words
+from dialectic.processes.loader import load_process, load_shared_prompts
 from dialectic.providers.offline.composer import VOICES, Composer
 from dialectic.providers.offline.reading import VOCABULARY, read_brief
 from tests.cases import each_case
@@ -41,7 +41,7 @@ class TestAbstract:
             "text": build_block("Thesis A", text),
             "words": self.WORDS,
         }
-        return answer(render_template("abstract", load_words("abstract"), values))
+        return answer(render_template("abstract", load_shared_prompts()["abstract"], values))
 
     def test_it_keeps_to_the_number_of_words(self) -> None:
         for text in THESES.values():
@@ -63,8 +63,8 @@ class TestMerge:
             "inputs": [build_block(label, text) for label, text in THESES.items()],
             "budget_words": 600,
         }
-        prompt = render_template("merge", load_words("merge"), values)
-        text = answer(prompt, model=1, system=load_words("merge_system"))
+        prompt = render_template("merge", load_shared_prompts()["merge"], values)
+        text = answer(prompt, model=1, system=load_shared_prompts()["merge_system"])
         quotes = re.findall(r"^- “([^“”]+)” \((Thesis [ABC])\)$", text, re.MULTILINE)
         assert len(quotes) == text.count("\n- ")
         assert {label for _, label in quotes} == set(THESES)

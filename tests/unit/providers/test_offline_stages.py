@@ -33,7 +33,8 @@ from tests.unit.providers.standard_calls import (
 RUNS = [(2, ""), (2, FEEDBACK), (3, ""), (3, FEEDBACK)]
 QUOTE = re.compile(r"“([^“”]+)” \(([A-Z][^()]+)\)")
 # What is merged from the same texts has to become more alike; what is thought alone does not.
-MEANT_TO_DIFFER = {"thesis": 0.2, "antithesis_critique": 0.2}
+# Checklists follow one base: they are meant to become alike.
+MEANT_TO_DIFFER = {"thesis": 0.2, "antithesis_critique": 0.25, "paralysis": 1.0}
 COUNTS = {2: (2, 4, 8, 4, 2, 2, 2), 3: (3, 9, 27, 9, 3, 3, 3)}
 
 every_run = each_case(("count", "feedback"), RUNS, ids=str)
@@ -54,6 +55,11 @@ def plain(text: str) -> str:
 
 def quotes_of(answered: Call) -> list[tuple[str, str]]:
     return QUOTE.findall(answered.text)
+
+
+def list_rejected(section: str) -> list[str]:
+    """List the points that stand under the heading of a document's rejected points."""
+    return re.findall(r"^- “([^“”]+)” \(", section.partition("\n## ")[0], re.MULTILINE)
 
 
 def long_lines(text: str) -> set[str]:
@@ -165,8 +171,8 @@ class TestReading:
             "No downtime longer than 5 minutes is acceptable."
         )
         text = ask(build_request("thesis", render("thesis", request=request)), 2)
-        assert "to under 200 ms”: kept by" in text
-        assert "longer than 5 minutes is acceptable”: kept by" in text
+        assert re.search(r"to under 200 ms”\*\* \(must\): kept by", text)
+        assert re.search(r"longer than 5 minutes is acceptable”\*\* \(must\): kept by", text)
 
 
 class TestVoices:
@@ -231,8 +237,10 @@ class TestSynthesis:
             assert "Changed: “" in taken
             assert f"” ({critique})" in taken
             assert f"” ({critique})" in refused
-            dropped = re.findall(rf"Dropped: “([^“”]+)” \({thesis}\)", taken)
+            rejected = answered.section("Rejected points")
+            dropped = re.findall(rf"^- “([^“”]+)” \({thesis}\) Rejected: ", rejected, re.MULTILINE)
             assert dropped
+            assert "Severity: " in rejected
             proposal = plain(answered.section("Improved proposal"))
             assert all(plain(statement) not in proposal for statement in dropped)
             changed = re.findall(rf"Changed: “([^“”]+)” \({thesis}\); added: (.+)", taken)
@@ -250,6 +258,8 @@ class TestSynthesis:
                 "Shape of the solution",
                 "Plan",
                 "Measures",
+                "Risks",
+                "Open questions",
             ]
             assert not any(label in proposal for label in answered.inputs)
 
@@ -265,6 +275,22 @@ class TestSynthesis:
             for statement, choice in rulings:
                 assert (plain(statement) in proposal) is (choice == "keep")
         assert contested >= 9
+
+    def test_a_rejected_point_stays_rejected_to_the_checklist_and_is_named_on_the_way(self) -> None:
+        for template in ("synthesis_reduce", "synthesis_final", "parenthesis", "paralysis"):
+            for answered in calls_of(template):
+                given = [
+                    plain(point)
+                    for text in answered.inputs.values()
+                    for point in list_rejected(text.partition("## Rejected points\n")[2])
+                ]
+                assert given, template
+                title = "Advisor's recommendation" if template == "paralysis" else "Rejected points"
+                told = answered.section(title)
+                assert all(point in plain(told) for point in given), template
+                elsewhere = plain(answered.text.replace(told, ""))
+                kept = [line for line in given if f"{line} kept" in elsewhere]
+                assert not kept, template
 
     def test_the_final_synthesis_names_what_is_common_and_what_differs(self) -> None:
         for answered in calls_of("synthesis_final"):
@@ -322,7 +348,8 @@ class TestChecklist:
     ) -> None:
         for answered in calls_of("paralysis", count, feedback):
             steps = re.findall(
-                r"^- \[ \] (\d+)\. [A-Z].+\n  - Depends on: (.+)\n  - Accepted when: .+\.$",
+                r"^- \[ \] (\d+)\. [A-Z].+\n  - Covers: R.+\n  - Depends on: (.+)\n"
+                r"  - Touches: .+\n  - Size: about \d hours\n  - Accepted when: .+\.$",
                 answered.section("Actionable checklist"),
                 re.MULTILINE,
             )
@@ -343,13 +370,25 @@ class TestChecklist:
             chosen = [title.partition(": ")[2] for title, _ in stones]
             assert [name for name in chosen if name in names] == names
 
-    def test_the_first_milestones_are_in_progress_and_in_more_detail(self) -> None:
+    def test_each_milestone_says_what_a_stranger_needs_and_keeps_the_numbers_of_the_base(
+        self,
+    ) -> None:
         for answered in calls_of("paralysis"):
-            states = re.findall(
-                r"\| (in progress|open) \|", answered.section("Updated master plan")
-            )
+            base = next(iter(answered.inputs.values()))
+            known = dict(re.findall(r"^- \*\*(R\d+)\*\* \(\w+\): “?(.{20})", base, re.MULTILINE))
+            for _, body in list_sections(answered.section("Actionable checklist"), 3):
+                goal, covers, context = body.strip().split("\n")[:3]
+                assert goal.startswith("Goal: ")
+                assert context.startswith("Context: ")
+                cited = re.findall(r"(R\d+) \((.{20})", covers)
+                assert cited
+                assert all(known[number] == text for number, text in cited)
+
+    def test_all_milestones_are_open_and_the_first_are_in_more_detail(self) -> None:
+        for answered in calls_of("paralysis"):
+            states = re.findall(r"\| (\w+) \| (?:nothing|milestone)", answered.text)
             bodies = [b for _, b in list_sections(answered.section("Actionable checklist"), 3)]
-            assert states == ["in progress"] * 2 + ["open"] * (len(bodies) - 2)
+            assert states == ["open"] * len(bodies)
             steps = [body.count("- [ ] ") for body in bodies]
             assert min(steps[:2]) > max(steps[2:])
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialectic.db.queue import split_room
-from dialectic.worker.lanes import ANY, PLAN, Lanes, name_lane
+from dialectic.worker.lanes import ANY, OWN_KEPT_S, OWN_PLACES_MAX, PLAN, Lanes, name_lane
 
 X, Y = name_lane("x"), name_lane("y")
 
@@ -134,3 +134,31 @@ def test_no_question_to_the_queue_can_bring_more_than_a_lane_takes(
     assert sorted(lane for lanes, _ in asked for lane in lanes) == sorted(room)
     for lanes, count in asked:
         assert 1 <= count <= min(batch_size, *(room[lane] for lane in lanes))
+
+
+# -- tenants' own endpoints ------------------------------------------------------------------------
+
+OWN, OTHERS = name_lane("tenant-1/@acme"), name_lane("tenant-2/@acme")
+
+
+def test_tenants_with_an_endpoint_of_one_name_have_a_lane_each_with_few_places() -> None:
+    lanes = Lanes(64)
+    lanes.find([OWN, OTHERS, X], 0.0)
+    assert lanes.list_room(0.0) == {OWN: OWN_PLACES_MAX, OTHERS: OWN_PLACES_MAX, X: 64}
+    fill(lanes, OWN, OWN_PLACES_MAX)
+    assert lanes.list_room(0.0) == {OTHERS: OWN_PLACES_MAX, X: 64}
+
+
+def test_a_lane_of_a_tenant_is_dropped_after_a_while_without_work_and_comes_back() -> None:
+    lanes = build_lanes()
+    lanes.find([OWN, OTHERS], 0.0)
+    lanes.enter(OTHERS)
+    lanes.find([], OWN_KEPT_S)
+    assert OWN in lanes.by_name
+    lanes.find([], OWN_KEPT_S + 1)
+    assert OWN not in lanes.by_name
+    assert {OTHERS, X, ANY} <= lanes.by_name.keys()
+    lanes.enter(OWN)  # its message was on the way
+    lanes.leave(OWN)
+    lanes.find([OWN], OWN_KEPT_S + 2)
+    assert lanes.list_room(0.0)[OWN] == 8

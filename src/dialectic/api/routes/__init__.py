@@ -6,6 +6,7 @@ from dialectic.api.routes import (
     account,
     chat,
     contributions,
+    endpoints,
     events,
     overview,
     plan,
@@ -28,5 +29,6 @@ ROUTERS = (
     events.router,
     chat.router,
     account.router,
+    endpoints.router,
     tokens.router,
 )

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path
 from dialectic.api.dependencies import Reading
 from dialectic.api.pagination import Listing, list_whole
 from dialectic.api.routes.sessions import SessionId
-from dialectic.app import accounts, installed, wallet
+from dialectic.app import accounts, endpoints, installed, wallet
 from dialectic.contract.accounts import (
     Cost,
     Me,
@@ -69,9 +69,8 @@ async def list_costs(session_id: SessionId, context: Reading) -> Page[Cost]:
 
 @router.get("/models")
 async def list_models(context: Reading) -> Page[Model]:
-    """List the known models, their prices, and what is missing to use them."""
-    engine = context.engine
-    return list_whole(installed.list_models(engine.catalog, engine.settings.home))
+    """List the known models, their prices, and what is missing to use them; yours too."""
+    return list_whole(await context.run(endpoints.list_models))
 
 
 @router.get("/processes")

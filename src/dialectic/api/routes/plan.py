@@ -1,4 +1,4 @@
-"""HTTP routes of the agreed plan's files: list them, replace one, move one to another folder."""
+"""HTTP routes of the agreed plan's files: list them, replace, move or delete one."""
 
 from __future__ import annotations
 
@@ -70,6 +70,15 @@ async def move_plan_file(
         return await plan_files.move(tx, project_id, path, body.status, _expect(if_match))
 
     return await write.answer(move)
+
+
+@router.delete("/projects/{project_id}/plan/file", status_code=204, responses=more_problems(412))
+async def delete_plan_file(
+    project_id: ProjectId, write: Writing, path: PlanPath, if_match: IfMatch = None
+) -> Response:
+    """Delete a file of the plan; no later plan brings its text back there."""
+    await write.run(plan_files.delete, project_id, path, _expect(if_match))
+    return Response(status_code=204)
 
 
 def _expect(if_match: str | None) -> IsSeen:

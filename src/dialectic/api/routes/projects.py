@@ -54,7 +54,7 @@ async def get_project(project_id: ProjectId, context: Reading) -> Project:
 
 @router.patch("/projects/{project_id}", response_model=Project)
 async def change_project(project_id: ProjectId, body: ProjectChange, write: Writing) -> Response:
-    """Rename, archive or unarchive a project, or change its domain."""
+    """Rename, archive or unarchive a project, or change its domain or overlay."""
     return await write.answer(projects.change, project_id, body)
 
 

@@ -24,10 +24,12 @@ from dialectic.contract.contributions import (
     ReadVersion,
 )
 from dialectic.contract.projects import Kind, SearchHit, SearchResults
+from dialectic.core.documents.plan_files import strip_project
 from dialectic.core.documents.prompts import describe_manifest
 from dialectic.core.models.call_record import read_call_record
 from dialectic.core.models.messages import Request
 from dialectic.core.strict_json import Json
+from dialectic.core.transfer.bundle_format import LIMITS
 from dialectic.errors import DialecticError, NotFound, Remedy, RemedyAction, UsageError
 
 
@@ -300,6 +302,11 @@ async def export(
     else:
         click.echo(printable(exported.path))
         say(f"Exported {exported.project}: {exported.files} files.")
+    if exported.left_out:
+        limit = LIMITS.entry_bytes_max // 1024**2
+        say(f"Warning: left out, because larger than {limit} MiB or not readable:")
+        for path in exported.left_out:
+            say(f"  {strip_project(path)}")
 
 
 @click.command(name="import")

@@ -11,7 +11,7 @@ from decimal import Decimal
 
 import click
 
-from dialectic.app.installed import list_models
+from dialectic.app.installed import build_test, list_models
 from dialectic.cli.backend import open_backend
 from dialectic.cli.error_report import mark, say_remedy
 from dialectic.cli.terminal import (
@@ -23,7 +23,7 @@ from dialectic.cli.terminal import (
     say,
 )
 from dialectic.contract.accounts import ListedModel, Model
-from dialectic.core.models.messages import Message, Reply, Request, Role, UsageSource
+from dialectic.core.models.messages import Reply, UsageSource
 from dialectic.core.models.model import ModelCard, parse_tokenizer
 from dialectic.core.money.price import format_credits, is_play, price_call
 from dialectic.errors import DialecticError, ExitCode, KeyMissing, UsageError
@@ -37,12 +37,6 @@ from dialectic.providers.model_list import (
 )
 from dialectic.settings import Settings
 from dialectic.tokens.counting import CountMethod, TokenCount, count_request_tokens_aside
-
-TEST_PROMPT = "Reply with the single word OK."
-TEST_SYSTEM = "Answer in a few words."
-TEST_OUTPUT_TOKENS = 16
-# A reasoning model would use up fewer tokens before its first word.
-TEST_THOUGHT_TOKENS = 1_000
 
 
 @click.group()
@@ -220,14 +214,7 @@ async def _test(settings: Settings, name: str) -> ExitCode:
 
 
 async def _try_out(catalog: Catalog, card: ModelCard) -> Trial:
-    cap = TEST_THOUGHT_TOKENS if card.is_reasoning else TEST_OUTPUT_TOKENS
-    request = Request(
-        model=card.name,
-        # Real calls have one; without it a server's chat template may add its own.
-        system=TEST_SYSTEM,
-        messages=(Message(Role.USER, TEST_PROMPT),),
-        max_output_tokens=min(cap, card.max_output_tokens),
-    )
+    request = build_test(card)
     remote = catalog.find_remote(card.provider)
     provider_counts = await remote.count_tokens(card, request) if remote is not None else None
     pieces: list[float] = []

@@ -112,6 +112,22 @@ async def move(backend: Backend, project: str, file: str, status: str) -> None:
     await _finish(backend, project_id, moved)
 
 
+@plan.command()
+@click.argument("project")
+@click.argument("file")
+@with_backend
+async def delete(backend: Backend, project: str, file: str) -> None:
+    """Delete a file of PROJECT's plan.
+
+    FILE is a name, or the beginning of one. No later plan brings its text back.
+    """
+    project_id = await backend.get_id(Kind.PROJECT, project)
+    found = get_file(await backend.list_plan(project_id), file)
+    await backend.delete_plan_file(project_id, found.path)
+    await update_copy(backend, project_id, found.path.partition("/")[0])
+    say(f"Deleted {strip_project(found.path)}.")
+
+
 async def _finish(backend: Backend, project_id: UUID, file: PlanFile) -> None:
     """Print where a changed file is, and bring the project's copy up to date."""
     await update_copy(backend, project_id, file.path.partition("/")[0])

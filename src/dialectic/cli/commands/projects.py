@@ -7,7 +7,7 @@ from uuid import UUID
 import click
 
 from dialectic.cli.backend import Backend, get_id_to_change, get_to_change, with_backend
-from dialectic.cli.input import read_resource
+from dialectic.cli.input import read_overlay, read_resource
 from dialectic.cli.terminal import echo_json, printable, say
 from dialectic.contract.projects import Kind, ProjectChange, Resource
 from dialectic.core.documents.file_paths import ResourceKind
@@ -46,10 +46,15 @@ async def list_projects(backend: Backend, *, limit: int, as_json: bool) -> None:
         click.echo(printable(f"{one.id}  {one.name}  [{one.domain}]{mark}"))
 
 
-@project.command(short_help="Change a project's name or domain, or archive it.")
+@project.command(short_help="Change a project's name, domain or overlay, or archive it.")
 @click.argument("found", metavar="PROJECT")
 @click.option("--name", metavar="N", help="The new name; its folder keeps its name.")
 @click.option("--domain", metavar="D", help="The new domain, for all later prompts.")
+@click.option(
+    "--overlay",
+    metavar="TEXT|FILE",
+    help="What all later prompts say in addition, as text or in a file; empty removes it.",
+)
 @click.option("--archive/--restore", "is_archived", default=None, help="Archive or restore it.")
 @_json
 @with_backend
@@ -59,17 +64,19 @@ async def change(
     *,
     name: str | None,
     domain: str | None,
+    overlay: str | None,
     is_archived: bool | None,
     as_json: bool,
 ) -> None:
     """Change PROJECT, given by its name or id."""
-    if name is None and domain is None and is_archived is None:
+    text = None if overlay is None else read_overlay(overlay)
+    wanted = ProjectChange(name=name, domain=domain, overlay=text, is_archived=is_archived)
+    if wanted == ProjectChange():
         raise UsageError(
-            "Nothing to change. Give --name, --domain, --archive or --restore.",
+            "Nothing to change. Give --name, --domain, --overlay, --archive or --restore.",
             reason="no_change",
         )
     project_id = await get_id_to_change(backend, Kind.PROJECT, found)
-    wanted = ProjectChange(name=name, domain=domain, is_archived=is_archived)
     changed = await backend.change_project(project_id, wanted)
     if as_json:
         echo_json(changed)

@@ -13,7 +13,7 @@ import click
 from dialectic.cli.backend import Backend, get_id_to_change, open_backend
 from dialectic.cli.display.quote import check_funds, describe_limits, is_wanted, show_quote
 from dialectic.cli.display.results import prepare_out, telling_unstarted, work_and_follow
-from dialectic.cli.input import read_prompt, read_resource
+from dialectic.cli.input import read_overlay, read_prompt, read_resource
 from dialectic.cli.options import name_command, strict_option
 from dialectic.cli.terminal import count, echo_json, load_settings, run_async, say
 from dialectic.contract.projects import Kind, ResourceRequest
@@ -104,6 +104,12 @@ class RunOptions:
     f"{', '.join(kind.value for kind in ResourceKind)}.",
 )
 @click.option(
+    "--overlay",
+    default="",
+    metavar="TEXT|FILE",
+    help="What every prompt says in addition, as text or in a file.",
+)
+@click.option(
     "--max-output-tokens",
     type=click.IntRange(1, TOKENS_MAX),
     metavar="N",
@@ -143,6 +149,7 @@ def run(
     file: Path | None,
     models: str,
     resource: tuple[str, ...],
+    overlay: str,
     out: Path | None,
     *,
     project: str | None,
@@ -161,13 +168,14 @@ def run(
     text, notes = "", tuple[str, ...]()
     if project is None or prompt is not None or file is not None:
         text, notes = read_prompt(prompt, file, bytes_max=settings.max_prompt_bytes)
-    _refuse_project_options(project, domain, options["name"])
+    _refuse_project_options(project, domain, options["name"], overlay)
     # The backend checks it: the same request over HTTP has the same errors.
     request = RunRequest.model_construct(
         prompt=text,
         domain=domain or "General",
         models=_parse_models(settings, models) if models else None,
         resources=[read_resource(one, bytes_max=settings.max_prompt_bytes) for one in resource],
+        overlay=read_overlay(overlay),
         is_autopilot=not pause,
         continue_until_complete=not no_continue,
         **options,
@@ -263,7 +271,7 @@ async def _extend(
         )
         for one in listed
     ]
-    shared = {"name": project.name, "domain": project.domain}
+    shared = {"name": project.name, "domain": project.domain, "overlay": project.overlay}
     more = request.prompt.strip()
     wanted = request.model_copy(update={**shared, "session_description": more})
     prompt = "\n\n".join(filter(None, (project.prompt, more)))
@@ -271,9 +279,11 @@ async def _extend(
     return wanted, wanted.model_copy(update={"prompt": prompt, "resources": resources})
 
 
-def _refuse_project_options(project: str | None, domain: str | None, name: str) -> None:
+def _refuse_project_options(
+    project: str | None, domain: str | None, name: str, overlay: str
+) -> None:
     """Reject options that an existing project has already."""
-    for option, value in (("--domain", domain), ("--name", name)):
+    for option, value in (("--domain", domain), ("--name", name), ("--overlay", overlay)):
         if project is not None and value:
             raise UsageError(
                 f"{option} belongs to the project, which exists already. Omit it, or change the "

@@ -12,6 +12,7 @@ import click
 from dialectic.cli.backend import Backend, get_id_to_change, run_with_backend, with_backend
 from dialectic.cli.display.follow import follow_job, see_all
 from dialectic.cli.display.progress import open_display
+from dialectic.cli.display.quote import say_limits
 from dialectic.cli.display.results import (
     conclude_change,
     list_new_versions,
@@ -152,6 +153,7 @@ def begin_work(
         session_id = await get_id_to_change(backend, Kind.SESSION, session)
         seen = await see_all(backend, session_id)
         await begin(backend, session_id)
+        await say_limits(backend, session_id)
         if detach:
             return ExitCode.DONE
         return await work_and_follow(backend, session_id, seen=seen, **options)

@@ -25,6 +25,7 @@ from dialectic.cli.display.quote import (
     describe_limits,
     describe_shortage,
     draw_quote,
+    say_limits,
 )
 from dialectic.cli.display.results import (
     has_stage_to_read,
@@ -298,6 +299,7 @@ def resume(
             )
         # The process that created the session may have died before starting its stage.
         await backend.generate(session_id)
+        await say_limits(backend, session_id)
         if detach:
             return ExitCode.DONE
         return await work_and_follow(backend, session_id, as_json=as_json, out=out, strict=strict)

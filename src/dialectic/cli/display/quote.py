@@ -11,6 +11,7 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from uuid import UUID
 
 import click
 
@@ -37,7 +38,7 @@ from dialectic.core.money.quote import (
     add_figures,
     list_steps,
 )
-from dialectic.errors import FundsError, Remedy, RemedyAction, UsageError
+from dialectic.errors import DialecticError, FundsError, Remedy, RemedyAction, UsageError
 
 # With the longest shipped step name, the table is 80 columns wide.
 _ROW = "{:>6}{:>12}{:>11}{:>13}{:>13}{:>11}"
@@ -269,10 +270,31 @@ async def check_funds(backend: Backend, quote: Quote) -> None:
     )
 
 
+async def say_limits(backend: Backend, session_id: UUID) -> None:
+    """Say before a session goes on how far the available money will limit its answers."""
+    try:
+        detail = await backend.look(session_id, quote=True)
+    except DialecticError:
+        return  # it cannot be quoted, for example without one of its models: its jobs will say why
+    if detail.quote is not None:
+        full_answers_only = detail.session.full_answers_only
+        command = name_command(f"resume {str(session_id)[:8]} --full-answers")
+        for line in describe_limits(
+            detail.quote.answer_limits, full_answers_only=full_answers_only, how=f"`{command}`"
+        ):
+            say(line)
+
+
 def describe_limits(
-    answer_limits: Sequence[AnswerLimit], *, full_answers_only: bool
+    answer_limits: Sequence[AnswerLimit],
+    *,
+    full_answers_only: bool,
+    how: str = "With --full-answers it",
 ) -> Iterator[str]:
-    """Say before a run how far the available money will limit each model's answers."""
+    """Say before a run how far the available money will limit each model's answers.
+
+    `how` is the beginning of the sentence that tells how to get full answers.
+    """
     by_model: dict[str, list[AnswerLimit]] = {}
     for one in answer_limits:
         by_model.setdefault(one.model_name, []).append(one)
@@ -287,8 +309,7 @@ def describe_limits(
         else:
             yield (
                 f"Answers of {name} will be limited to {least:,} of {most:,} tokens by the "
-                f"available money, from {limits[0].stage_slug} on. With --full-answers it pauses "
-                "instead."
+                f"available money, from {limits[0].stage_slug} on. {how} pauses instead."
             )
 
 

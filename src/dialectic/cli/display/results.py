@@ -50,7 +50,31 @@ async def work_and_follow(
 
     If `strict`, documents that lack something make it fail.
     """
+    try:
+        code = await _work(
+            backend, session_id, as_json=as_json, out=out, seen=seen, quote=quote, strict=strict
+        )
+    except (asyncio.CancelledError, BrokenPipeError):  # interrupted, or the reader closed the pipe
+        tell_left(backend, session_id)
+        raise
+    except DialecticError as error:
+        error.remedy = error.remedy and error.remedy.for_session(session_id)
+        raise
+    if code is ExitCode.INTERRUPTED:
+        tell_left(backend, session_id)
+    return code
 
+
+async def _work(
+    backend: Backend,
+    session_id: UUID,
+    *,
+    as_json: bool,
+    out: Path | None,
+    seen: Seen | None,
+    quote: Quote | None,
+    strict: bool,
+) -> ExitCode:
     async def follow() -> ExitCode:
         with open_display(backend, as_json=as_json, quote=quote) as display:
             awaits = not backend.is_local
@@ -79,17 +103,7 @@ async def work_and_follow(
             await report_unread(backend, shown=session_id)
         return say_warnings(detail, code, strict=strict)
 
-    try:
-        code = await backend.run_until(follow(), session_id=session_id, conclude=conclude)
-    except (asyncio.CancelledError, BrokenPipeError):  # interrupted, or the reader closed the pipe
-        tell_left(backend, session_id)
-        raise
-    except DialecticError as error:
-        error.remedy = error.remedy and error.remedy.for_session(session_id)
-        raise
-    if code is ExitCode.INTERRUPTED:
-        tell_left(backend, session_id)
-    return code
+    return await backend.run_until(follow(), session_id=session_id, conclude=conclude)
 
 
 def say_warnings(detail: SessionDetail, code: ExitCode, *, strict: bool) -> ExitCode:

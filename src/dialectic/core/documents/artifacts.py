@@ -29,6 +29,8 @@ from dialectic.core.process.definition import ExpectedDocument
 from dialectic.core.strict_json import Json
 from dialectic.core.text import clean_text
 
+_NOTICE = re.compile(r"\s{0,10}((?:>[^\n]{0,500}\n){1,5})\n*(?=#)")
+_TITLE = re.compile(r"(?m)^# [^\n]*\n\n")
 # How many headings that may mean one document are considered.
 CANDIDATES_MAX = 16
 _LEVELS = 8
@@ -147,6 +149,17 @@ def _cut_section(text: str, own: _Candidate, chosen: Iterable[_Candidate]) -> st
         if other.heading.start > own.heading.start and read_declared(other.document)[0] <= level
     )
     return text[own.heading.body_start : min([own.end, *starts])].strip()
+
+
+def carry_notice(answer: str, document: str) -> str:
+    """Put the notice that an answer begins with below the title of a document cut out of it.
+
+    A notice is a quotation above the first heading, such as who wrote the answer, and how.
+    """
+    notice, title = _NOTICE.match(answer), _TITLE.search(document)
+    if notice is None or title is None:
+        return document
+    return f"{document[: title.end()]}{notice[1].rstrip()}\n\n{document[title.end() :]}"
 
 
 def list_sections(text: str, level: int) -> list[tuple[str, str]]:

@@ -45,18 +45,6 @@ def is_offline(model: str | None) -> bool:
     return model is not None and model.startswith(f"{OFFLINE_PROVIDER}/")
 
 
-def add_notice(text: str) -> str:
-    """Put the notice below the title of a text."""
-    if NOTICE in text[:1_000]:
-        return text
-    title, gap, rest = text.partition("\n\n")
-    return (
-        f"{title}\n\n{NOTICE}\n\n{rest}"
-        if gap and title.startswith("# ")
-        else f"{NOTICE}\n\n{text}"
-    )
-
-
 def list_notices(models: Iterable[str | None], prompt: str) -> list[str]:
     """List what readers must know about a page that is made of these models' documents."""
     if not any(is_offline(model) for model in models):

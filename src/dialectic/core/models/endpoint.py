@@ -2,7 +2,10 @@
 
 A tenant may only use public addresses over TLS. A host name is checked when the tenant sets it
 (`check_base_url`), and every address it resolves to when it is called (`is_public`), because DNS
-may change in between. The operator may set any address in config.toml.
+may change in between. The operator may set any address in config.toml, and may allow tenants
+further origins.
+
+The name of a tenant's own endpoint begins with `@`, which no endpoint of the operator does.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import re
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_address
 from urllib.parse import urlsplit
+from uuid import UUID
 
 from dialectic.errors import ForbiddenAddress
 
@@ -26,6 +30,8 @@ CLOSED_V4 = tuple(
         "168.63.129.16/32",  # a cloud's metadata service at an address that looks public
     )
 )
+# The first character of the names of tenants' own endpoints, and so of their models.
+OWN = "@"
 # IPv6: only allocated global unicast addresses, without those that embed an IPv4 address.
 OPEN_V6 = IPv6Network("2000::/3")
 CLOSED_V6 = tuple(
@@ -83,6 +89,22 @@ def _is_open_host(host: str) -> bool:
     return not any(host == closed or host.endswith(f".{closed}") for closed in CLOSED_SUFFIXES)
 
 
+def is_own(name: str) -> bool:
+    """Tell whether a model or an endpoint is a tenant's own, by its name."""
+    return name.startswith(OWN)
+
+
+def parse_origin(url: str) -> str:
+    """Read the origin of a URL, `scheme://host:port`; raise ValueError if it has none."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+        raise ValueError
+    default = 443 if parts.scheme == "https" else 80
+    port = default if parts.port is None else parts.port
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{host}:{port}"
+
+
 CONNECT_S = 5.0
 FIRST_BYTE_S = 120.0
 IDLE_S = 60.0
@@ -101,7 +123,8 @@ class WireFormat(enum.StrEnum):
 class Endpoint:
     """One endpoint. Its name is the first part of its models' names.
 
-    It holds the name of the environment variable with the API key, never the key.
+    It holds the name of the environment variable with the API key, never the key. The key of a
+    tenant's own endpoint is stored with its row.
     """
 
     name: str
@@ -114,12 +137,19 @@ class Endpoint:
     timeout_s: float = WHOLE_CALL_S
     first_byte_s: float = FIRST_BYTE_S
     idle_s: float = IDLE_S
-    # Set by a tenant, not by the operator: only public addresses are allowed.
+    # Whose own it is; None if it is the operator's.
+    tenant_id: UUID | None = None
+    # Only public addresses are allowed: a tenant set it, not the operator.
     is_guarded: bool = False
 
     def __post_init__(self) -> None:
         if self.is_guarded:
             check_base_url(self.base_url)
+
+    @property
+    def state_key(self) -> str:
+        """The key of its limits and its health: tenants' endpoints of one name share nothing."""
+        return self.name if self.tenant_id is None else f"{self.tenant_id}/{self.name}"
 
 
 # Available without configuration, once their API keys are set.

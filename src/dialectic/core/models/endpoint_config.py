@@ -9,13 +9,21 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
+from uuid import UUID
 
-from dialectic.core.models.endpoint import BUILT_IN, RESERVED, Endpoint, WireFormat
+from dialectic.core.models.endpoint import (
+    BUILT_IN,
+    OWN,
+    RESERVED,
+    Endpoint,
+    WireFormat,
+    parse_origin,
+)
 from dialectic.core.models.model import KNOWN, ModelCard, parse_tokenizer
 from dialectic.core.strict_json import Json
 from dialectic.errors import ConfigurationError
@@ -85,6 +93,26 @@ def parse_endpoints(value: Any, place: Place) -> dict[str, Declared]:
     """Read all endpoints of a file, by their names."""
     tables = _require_table(value, place)
     return {name: _parse_endpoint(name, table, place.below(name)) for name, table in tables.items()}
+
+
+def parse_own_endpoint(
+    tenant_id: UUID, name: str, value: Any, place: Place, *, allowed: Collection[str] = ()
+) -> Declared:
+    """Read a tenant's own endpoint; `allowed` are origins that may be private or without TLS.
+
+    Its models are free here: the tenant pays the provider, not the operator.
+    """
+    _check_name(name, place)
+    values = _read(value, place, OWN_KEYS)
+    _require(values, ("kind", "base_url"), place, OWN_KEYS)
+    models = {model: {**table, **FREE} for model, table in values.pop("models", {}).items()}
+    endpoint = Endpoint(
+        name=f"{OWN}{name}",
+        tenant_id=tenant_id,
+        is_guarded=parse_origin(values["base_url"]) not in allowed,
+        **values,
+    )
+    return Declared(endpoint, parse_models(endpoint.name, models, place.below("models")))
 
 
 def parse_models(endpoint: str, value: Any, place: Place) -> tuple[ModelCard, ...]:
@@ -340,6 +368,15 @@ ENDPOINT_KEYS: dict[str, Check] = {
     "models": _TABLE,
     "embeddings": _TABLE,
 }
+# What a tenant may set.
+OWN_KEYS = {
+    key: ENDPOINT_KEYS[key]
+    for key in (
+        *("kind", "base_url", "models"),
+        *("max_concurrency", "requests_per_minute", "tokens_per_minute"),
+    )
+}
+FREE = {"input_usd_per_million": 0, "output_usd_per_million": 0}
 MODEL_KEYS: dict[str, Check] = {
     "context_window_tokens": _whole(2, TOKENS_MAX),
     "max_input_tokens": _whole(1, TOKENS_MAX),

@@ -21,10 +21,13 @@ from dialectic.core.job import COMBINED
 from dialectic.core.process.definition import (
     FEEDBACK,
     FORMS,
+    REPAIR,
+    SHARED_PROMPTS,
     Angle,
     ExpectedDocument,
     InputRule,
     Kind,
+    Length,
     OnChildFailure,
     Overflow,
     Overlay,
@@ -42,21 +45,9 @@ from dialectic.errors import InvalidProcess, UsageError
 
 # The variables of every prompt.
 VARIABLES = frozenset(
-    {
-        "domain",
-        "request",
-        "context",
-        "feedback",
-        "inputs",
-        "listing",
-        "guidance",
-        "seat",
-        "stance",
-    }
+    "domain request context feedback inputs listing guidance "
+    "words base overlay seat stance steps".split()
 )
-
-# The variables of the prompt that asks for missing sections, or for a document in place of a copy.
-REPAIR_VARIABLES = frozenset({"sections", "copied"})
 
 # How many kinds of contribution a strategy reads; None for any number.
 KINDS_READ = {
@@ -79,6 +70,9 @@ _ENTRIES: dict[str, tuple[str, type[BaseModel]]] = {
     "expected_output_artifacts": ("expected_output_artifacts", ExpectedDocument),
 }
 
+# By the name of a field that holds one object: its model.
+_OBJECTS: dict[str, type[BaseModel]] = {"length": Length}
+
 Model = TypeVar("Model", bound=BaseModel)
 ERRORS_SHOWN_MAX = 5
 
@@ -96,7 +90,8 @@ def build_process(
     _raise_first(place, _list_errors(file, prompts))
     order = _order_stages(file, place)
     _raise_first(place, _list_input_errors(order))
-    used = {name: prompts[name] for name in sorted(_list_prompts(file))}
+    names = _list_prompts(file) | (SHARED_PROMPTS.keys() - {REPAIR}) & prompts.keys()
+    used = {name: prompts[name] for name in sorted(names)}
     places = overlay_places or [f"{place}: overlay {n}" for n in range(1, len(overlays) + 1)]
     built: dict[str, Overlay] = {}
     for overlay_content, overlay_place in zip(overlays, places, strict=True):
@@ -147,7 +142,7 @@ def _describe_one(first: ErrorDetails, content: Any, whole: type[BaseModel]) -> 
             words[-1] = f"{word} {_name_entry(node, part)}"
         else:
             node = node.get(part) if isinstance(node, dict) else None
-            last_list = part
+            last_list, holder = part, _OBJECTS.get(part, holder)
             words.append(f"`{part}`")
     match first["type"]:
         case "missing":
@@ -184,6 +179,11 @@ def _list_errors(file: ProcessFile, prompts: Mapping[str, str]) -> Iterator[str]
         yield f"`domains`: {double!r} appears twice; remove one."
     if double := _find_double(stage.slug for stage in file.stages):
         yield f"stage {double!r}: two stages have this `slug`; rename one."
+    for name in sorted(SHARED_PROMPTS.keys() & prompts.keys()):
+        known = SHARED_PROMPTS[name]
+        yield from _list_template_errors(
+            f"shared prompt {name!r}", name, prompts, known=known, needed=sorted(known - {"copied"})
+        )
     for stage in file.stages:
         where = f"stage {stage.slug!r}"
         yield from _list_name_errors(where, stage.slug, stage.output_type)
@@ -199,11 +199,16 @@ def _list_errors(file: ProcessFile, prompts: Mapping[str, str]) -> Iterator[str]
                 prompts,
                 needed=("request", "inputs"),
             )
+            yield from _list_length_errors(inner, step, prompts)
             yield from _list_step_errors(inner, step)
             yield from list_sample_errors(inner, step)
     if (repair := file.repair_prompt_name) is not None:
         yield from _list_template_errors(
-            "`repair_prompt_name`", repair, prompts, needed=("sections",), known=REPAIR_VARIABLES
+            "`repair_prompt_name`",
+            repair,
+            prompts,
+            known=SHARED_PROMPTS[REPAIR],
+            needed=("sections",),
         )
     yield from list_shrink_errors(file)
     yield from _list_seat_errors(file, prompts)
@@ -244,6 +249,28 @@ def _list_prompt_errors(where: str, stage: Stage, prompts: Mapping[str, str]) ->
     yield from _list_template_errors(
         f"{where}: `prompt_template_name`", stage.prompt_template_name, prompts, needed=needed
     )
+    yield from _list_length_errors(where, stage, prompts)
+
+
+def _list_length_errors(
+    where: str, part: Stage | Step, prompts: Mapping[str, str]
+) -> Iterator[str]:
+    """Check that a length and the prompt that gives it to the model belong together."""
+    name, length = part.prompt_template_name, part.length
+    if isinstance(part, Stage) and part.steps:
+        if length is not None:
+            yield f"{where}: `length`: the stage has steps; set it in the steps."
+        return
+    if length is not None and length.words_max is not None and length.words_max < length.words_min:
+        yield f"{where}: `length`: `words_max` is less than `words_min`; raise it."
+    uses = "words" in list_variables(name, prompts[name])
+    if uses and length is None:
+        yield f"{where}: prompts/{name}.md uses 'words', but `length` is missing; add it."
+    if length is not None and not uses:
+        yield (
+            f"{where}: `length`: prompts/{name}.md never uses 'words', so the model would not see "
+            "it; write {{ words }} where it belongs."
+        )
 
 
 def _list_template_errors(
@@ -251,8 +278,8 @@ def _list_template_errors(
     name: str,
     prompts: Mapping[str, str],
     *,
-    needed: Sequence[str] = (),
     known: frozenset[str] = VARIABLES,
+    needed: Sequence[str] = (),
 ) -> Iterator[str]:
     if name not in prompts:
         yield f"{where} is {name!r}, but prompts/{name}.md does not exist next to the process file."
@@ -263,7 +290,7 @@ def _list_template_errors(
         yield f"{where}: prompts/{name}.md: {error.message}"
         return
     if unknown := sorted(found - known):
-        names = ", ".join(sorted(known))
+        names = ", ".join(sorted(known)) or "none"
         yield f"{where}: prompts/{name}.md uses unknown variable {unknown[0]!r}. Known: {names}."
     if lost := [variable for variable in needed if variable not in found]:
         yield (

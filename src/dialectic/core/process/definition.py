@@ -33,6 +33,21 @@ ANGLES_MAX = 20
 STANCE_CHARS_MAX = 1_000
 TEMPERATURE_MAX = 2.0
 EXPECTED_TOKENS_MAX = 1_000_000
+WORDS_MAX = 1_000_000
+# The length in words is rounded: a model cannot count to the last word.
+WORDS_STEP = 50
+
+# The prompt that asks for missing sections, or for a document in place of a copy.
+REPAIR = "repair"
+# Prompts that every process has, and the variables of each. A process without one of them uses
+# that of the standard process; `repair` only if the process names it as its `repair_prompt_name`.
+SHARED_PROMPTS = {
+    "abstract": frozenset({"purpose", "text", "words"}),
+    "continuation": frozenset({"place", "tail"}),
+    "merge": frozenset({"inputs", "budget_words"}),
+    "merge_system": frozenset[str](),
+    REPAIR: frozenset({"sections", "copied"}),
+}
 
 # The pattern of each kind of name, and its description. Names that become parts of file names
 # must also meet the rules of `core.documents.file_paths`; `core.process.check` checks that.
@@ -148,6 +163,22 @@ class ExpectedDocument(_Part):
     fills_pending: StrictBool = False
 
 
+class Length(_Part):
+    """The least length of an answer, in words: a floor that grows with what is read."""
+
+    words_min: StrictInt = Field(ge=1, le=WORDS_MAX)
+    # The words of the answer for each word of its inputs.
+    share_of_input: float = Field(default=0, ge=0, le=1, allow_inf_nan=False)
+    # The floor never exceeds this, however much is read.
+    words_max: StrictInt | None = Field(default=None, ge=1, le=WORDS_MAX)
+
+    def compute_words(self, input_words: float) -> int:
+        """Compute the floor for the words that are read, rounded to steps that a model can meet."""
+        grown = round(input_words * self.share_of_input / WORDS_STEP) * WORDS_STEP
+        floor = max(self.words_min, grown)
+        return floor if self.words_max is None else min(floor, self.words_max)
+
+
 class Step(_Part):
     """One step of a stage: what its jobs read and write."""
 
@@ -168,7 +199,10 @@ class Step(_Part):
     # each model reads. `pipeline.strategies` chooses them.
     readers_max: StrictInt | None = Field(default=None, ge=1)
     per_source_max: StrictInt | None = Field(default=None, ge=1)
-    # The typical length of one answer, for quotes without better data.
+    # How long its answers are at least; a prompt gets it as `words`.
+    length: Length | None = None
+    # The typical length of one answer, for quotes without better data; by default it follows
+    # `length`.
     expected_output_tokens: StrictInt | None = Field(default=None, ge=1, le=EXPECTED_TOKENS_MAX)
 
     @property
@@ -203,6 +237,7 @@ class Stage(_Part):
     expected_output_artifacts: tuple[ExpectedDocument, ...] = ()
     # As in a step, for a stage without steps.
     compressor: Compressor = Compressor.EXTRACT
+    length: Length | None = None
     expected_output_tokens: StrictInt | None = Field(default=None, ge=1, le=EXPECTED_TOKENS_MAX)
 
     @property
@@ -324,8 +359,7 @@ class Process:
 
     @functools.cached_property
     def content_hash(self) -> str:
-        text = json.dumps(self.as_definition(), sort_keys=True, ensure_ascii=False)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return hash_definition(self.as_definition())
 
     def load_stage(self, slug: str) -> Stage:
         for stage in self.order:
@@ -353,6 +387,12 @@ class Process:
         return overlay.guidance.get(prompt_name, "") if overlay else ""
 
 
+def hash_definition(definition: Json) -> str:
+    """Hash the complete content of a process."""
+    text = json.dumps(definition, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def build_input_rules(stage: Stage) -> Json:
     """Build a stage's recipe: what its seed prompt reads, then its steps, if it has any."""
     rules: Json = {
@@ -377,6 +417,7 @@ def build_expected_output(stage: Stage) -> Json:
         "output_type": stage.output_type,
         "documents": documents,
         "expected_output_tokens": stage.expected_output_tokens,
+        "length": stage.length and stage.length.model_dump(mode="json"),
         "compressor": stage.compressor.value,
         "progress_label": stage.progress_label,
     }

@@ -83,9 +83,12 @@ class Manifest(BaseModel):
     contents: Literal["all", "finished"]
     project: str
     files: Annotated[Several[FileEntry], Field(max_length=LIMITS.entries_max)]
+    # Files of the work folders that were too large, or could not be read.
+    left_out: Annotated[Several[str], Field(max_length=LIMITS.entries_max)] = ()
 
     def as_bytes(self) -> bytes:
-        return self.model_dump_json(indent=2).encode() + b"\n"
+        without = None if self.left_out else {"left_out"}
+        return self.model_dump_json(indent=2, exclude=without).encode() + b"\n"
 
 
 class _Claim(BaseModel):

@@ -183,7 +183,7 @@ class SessionRow(Row):
     process_template_id: Annotated[UUID, _Process]
     session_description: str
     selected_model_ids: Annotated[Several[UUID], _Model, Field(min_length=1, max_length=SEATS_MAX)]
-    dropped_seats: Several[Nth]
+    dropped_seats: Several[Nth] = ()  # bundles of earlier versions do not have it
     lead_model_index: Nth
     current_stage_slug: str
     until_stage_slug: str
@@ -192,10 +192,9 @@ class SessionRow(Row):
     status: str
     is_autopilot: bool
     continue_until_complete: bool
-    wait_for_all: bool
+    wait_for_all: bool = False  # nor this
     max_output_tokens: Nth | None
-    # Bundles of earlier versions do not have it.
-    full_answers_only: bool = False
+    full_answers_only: bool = False  # nor this
     max_retries: Count
     created_at: Moment
 
@@ -227,7 +226,7 @@ class StageRunRow(Row):
     planned_units: Nth
     finished_units: Count
     seats: Annotated[Several[Nth], Field(min_length=1)]
-    lost_seats: Several[Nth]
+    lost_seats: Several[Nth] = ()
     started_at: Moment | None
     completed_at: Moment
 
@@ -411,6 +410,23 @@ class ProjectRows(BaseModel):
     dialectic_feedback: Several[FeedbackRow]
     dialectic_project_resources: Several[ResourceRow]
     dialectic_files: Several[FileRow]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _seat_all(cls, given: Any) -> Any:
+        """Let all models of a session take part in stages of bundles of earlier versions."""
+        try:
+            counts = {
+                session["id"]: len(session["selected_model_ids"])
+                for session in given["dialectic_sessions"]
+            }
+            runs = [
+                {"seats": list(range(1, counts[run["session_id"]] + 1)), **run}
+                for run in given["dialectic_stage_runs"]
+            ]
+        except (KeyError, TypeError):
+            return given  # it is refused for what it lacks
+        return {**given, "dialectic_stage_runs": runs}
 
     @property
     def project(self) -> ProjectRow:

@@ -39,6 +39,9 @@ create constraint trigger holds_move_funds
   after update on dialectic.token_wallet_holds deferrable initially deferred
   for each row when (old.resolved_at is null and new.resolved_at is not null)
   execute function dialectic.move_funds();
+create or replace trigger endpoints_are_forgotten
+  after update or delete on dialectic.tenant_endpoints
+  for each row execute function dialectic.forget_endpoint();
 create or replace trigger holds_never_vanish
   before delete or truncate on dialectic.token_wallet_holds
   for each statement execute function dialectic.refuse_change();

@@ -83,6 +83,8 @@ revoke all on dialectic.dialectic_endpoints, dialectic.dialectic_endpoint_calls
 revoke all on dialectic.request_buckets, dialectic.dialectic_tallies
   from dialectic_app, dialectic_worker;
 revoke all on dialectic.access_tokens, dialectic.idempotency_keys from dialectic_worker;
+-- Workers use tenants' own endpoints; only the app changes them.
+revoke insert, update, delete on dialectic.tenant_endpoints from dialectic_worker;
 -- Chunks are immutable.
 revoke update on dialectic.dialectic_chunks from dialectic_app, dialectic_worker;
 -- The id of the store is fixed; its last known place may change.

@@ -55,6 +55,12 @@ async def list_users(db: Database) -> list[User]:
     return await list_rows(db, User, SQL["list_users"])
 
 
+async def find_role(connection: Connection, user_id: UUID) -> Role | None:
+    """Find a user's role in the tenant; None if they are not a member."""
+    found: str | None = await connection.fetchval(SQL["find_role"], user_id)
+    return None if found is None else Role(found)
+
+
 async def load_wallet_id(connection: Connection, user_id: UUID) -> UUID:
     """Load the wallet that a user spends from in this tenant."""
     found: UUID | None = await connection.fetchval(SQL["find_wallet"], user_id)

@@ -30,6 +30,7 @@ from dialectic.core.job import (
 )
 from dialectic.core.models.messages import Message, Request, Role
 from dialectic.core.models.model import ModelCard
+from dialectic.core.process.definition import Process
 from dialectic.core.slug import short_id
 from dialectic.db.pool import Connection
 from dialectic.db.tables import jobs
@@ -38,6 +39,7 @@ from dialectic.pipeline.assemble import compose_prompt, compute_input_max, compu
 from dialectic.pipeline.basis import gather_basis
 from dialectic.pipeline.fit.turn import Needed, Replacement, Turn
 from dialectic.pipeline.gather import (
+    CONTINUATION,
     Item,
     Material,
     Words,
@@ -47,7 +49,7 @@ from dialectic.pipeline.gather import (
     resume_words,
 )
 from dialectic.pipeline.load import JobContext, Text, read_texts, read_versions
-from dialectic.processes.loader import load_words
+from dialectic.processes.loader import get_shared_prompt
 from dialectic.tokens.counting import count_request_tokens
 
 # With less room than this, for the reader or for a merge, do not combine.
@@ -59,10 +61,8 @@ KEPT_MIN = Fraction(1, 4)
 # Models count words badly: aim for this share of the reader's room.
 AIM = Fraction(4, 5)
 
-# A process prompt cannot have this name, because it contains a slash.
-TEMPLATE_NAME = "shared/merge"
-TEMPLATE = load_words("merge")
-SYSTEM = load_words("merge_system")
+TEMPLATE_NAME = "merge"
+SYSTEM_NAME = "merge_system"
 # Approximate for most languages and tokenizers; low, because too many tokens do not fit.
 WORDS_PER_TOKEN = 0.65
 
@@ -76,7 +76,7 @@ async def combine_inputs(
     """
     context, job = turn.context, turn.job
     cap = compute_output_cap(context.max_output_tokens, turn.card)
-    if measure_merge(turn.card, cap) < ROOM_TOKENS_MIN:
+    if measure_merge(context.process, turn.card, cap) < ROOM_TOKENS_MIN:
         return None
     versions = [
         Input(contribution_id=context.texts[given.contribution_id].version_id, rule=given.rule)
@@ -125,7 +125,7 @@ async def plan_level(
     texts = [context.texts[given.contribution_id] for given in payload.inputs]
     headers = [rules[given.rule].header for given in payload.inputs]
     cap = compute_output_cap(context.max_output_tokens, card)
-    room = Room(payload.room_tokens, measure_merge(card, cap), cap)
+    room = Room(payload.room_tokens, measure_merge(context.process, card, cap), cap)
     items = label_documents(context, headers, texts, job.id)
     sizes = await asyncio.to_thread(measure_items, items, card)
     level, made, levels_max = 1, 0, count_levels_max(sizes, room)
@@ -301,15 +301,17 @@ def build_merges(
 def gather_merge(context: JobContext, job: Job, payload: MergePayload) -> Material:
     """Gather the material of one merge: its labelled documents and nothing else."""
     stage = context.process.load_stage(job.stage_slug)
+    system = get_shared_prompt(context.process, SYSTEM_NAME)
     words = _gather_words(context, payload)
     return Material(
         payload=payload,
         owner=context.owner,
         folder=context.build_folder(stage),
         name=build_name(payload, Relation("combining", (short_id(payload.combine_id),))),
-        system=SYSTEM,
+        system=system,
+        continuation=get_shared_prompt(context.process, CONTINUATION),
         words=words,
-        basis=gather_basis(context, payload, words, SYSTEM),
+        basis=gather_basis(context, payload, words, system),
         is_intermediate=True,
         is_first_session=context.is_first,
         rank=payload.ordinal,
@@ -322,11 +324,11 @@ def gather_merge(context: JobContext, job: Job, payload: MergePayload) -> Materi
 
 def _gather_words(context: JobContext, payload: MergePayload) -> Words:
     if context.chunks:
-        return resume_words(context, TEMPLATE)
+        return resume_words(context, get_shared_prompt(context.process, TEMPLATE_NAME))
     items = [
         label_text(given.label, context.texts[given.contribution_id]) for given in payload.inputs
     ]
-    return build_merge_words(context.domain, items, budget_tokens=payload.budget_tokens)
+    return build_merge_words(context.process, items, budget_tokens=payload.budget_tokens)
 
 
 def label_documents(
@@ -348,12 +350,12 @@ def label_combined(texts: Sequence[Text]) -> list[Item]:
     ]
 
 
-def build_merge_words(domain: str, items: Sequence[Item], *, budget_tokens: int) -> Words:
+def build_merge_words(process: Process, items: Sequence[Item], *, budget_tokens: int) -> Words:
     """Build the words of a merge."""
     return Words(
         template_name=TEMPLATE_NAME,
-        template=TEMPLATE,
-        domain=domain,
+        template=get_shared_prompt(process, TEMPLATE_NAME),
+        domain="",
         guidance="",
         request=Item("Original request", ""),
         inputs=tuple(items),
@@ -380,7 +382,8 @@ def measure_items(items: Sequence[Item], card: ModelCard) -> list[int]:
     return [count_prompt("", build_block(item.label, item.text), card) for item in items]
 
 
-def measure_merge(card: ModelCard, output_cap: int) -> int:
+def measure_merge(process: Process, card: ModelCard, output_cap: int) -> int:
     """Measure a merge's room for documents with this model."""
-    prompt = compose_prompt(build_merge_words("", (), budget_tokens=output_cap))
-    return compute_input_max(card, output_cap) - count_prompt(SYSTEM, prompt, card)
+    prompt = compose_prompt(build_merge_words(process, (), budget_tokens=output_cap))
+    system = get_shared_prompt(process, SYSTEM_NAME)
+    return compute_input_max(card, output_cap) - count_prompt(system, prompt, card)

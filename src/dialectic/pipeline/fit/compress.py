@@ -191,13 +191,13 @@ def measure(material: Material, card: ModelCard, *, tokens_max: int | None = Non
     draft = Draft(material, card, request, count_request_tokens(request, card).tokens, most, limit)
     if draft.fits:
         return draft
-    count, said = get_counter(card.tokenizer), material.said
+    count = get_counter(card.tokenizer)
     candidates = [
         Candidate(
             part,
             tokens=count(part.text),
-            placed_tokens=sum(map(count, render_part(part, said))),
-            frame_tokens=sum(map(count, render_part(part, said, ""))),
+            placed_tokens=sum(map(count, render_part(part, material))),
+            frame_tokens=sum(map(count, render_part(part, material, ""))),
         )
         for part in list_parts(material)
     ]
@@ -290,14 +290,14 @@ async def squeeze(
     draft: Draft, goal: Goal, values: Mapping[PartKey, float], shortener: Shortener
 ) -> tuple[dict[PartKey, Shortened], int]:
     """Shorten one text after the other until the prompt fits; return its new length."""
-    count, said = get_counter(draft.card.tokenizer), draft.material.said
+    count = get_counter(draft.card.tokenizer)
     shorter: dict[PartKey, Shortened] = {}
     total = draft.tokens
     for candidate in order_candidates(draft.candidates, values):
         part = candidate.part
         budget = decide_budget(candidate, total - goal.tokens + SLACK_TOKENS, goal.share)
         made = await shortener.shorten(part, budget)
-        placed = sum(map(count, render_part(part, said, made.text)))
+        placed = sum(map(count, render_part(part, draft.material, made.text)))
         if placed >= candidate.placed_tokens:
             continue
         shorter[part.key] = made

@@ -30,7 +30,7 @@ from dialectic.pipeline.fit.compress import Shortened
 from dialectic.pipeline.fit.embed import Library, score_likeness
 from dialectic.pipeline.fit.turn import Turn, claim_or_find, judge, save_paid
 from dialectic.pipeline.reserve import Cost, judge_reply, release
-from dialectic.processes.loader import load_words
+from dialectic.processes.loader import load_shared_prompts
 from dialectic.publishing.publish import publish_waiting
 from dialectic.retrieval.extract import extract
 from dialectic.tokens.counting import (
@@ -46,7 +46,6 @@ EXTRACT, ABSTRACT = "extract/2", "abstract/1"
 GAP = "\n[…]\n"
 
 TEMPLATE_NAME = "abstract"
-TEMPLATE = load_words(TEMPLATE_NAME)
 # The prompt gives the length in words; models follow it only roughly.
 WORDS_PER_TOKEN = 0.6
 # The budget for reasoning tokens.
@@ -159,10 +158,16 @@ class Abstractor(Extractor):
     """Asks one model for abstracts, each paid like any call; falls back to extracts."""
 
     writer: ModelCard
+    # The process's prompt for abstracts.
+    template: str
 
     @property
     def name(self) -> str:
-        return f"{ABSTRACT} {self.writer.name}"
+        method = f"{ABSTRACT} {self.writer.name}"
+        if self.template == load_shared_prompts()[TEMPLATE_NAME]:
+            return method
+        # Abstracts by a process's own prompt are other texts.
+        return f"{method} {hash_text(self.template)[:8]}"
 
     async def estimate(self, parts: Sequence[Part], tokens: int) -> Cost:
         # Vectors only score relevance: not needed for a single text, nor for turns (scored by age).
@@ -189,7 +194,7 @@ class Abstractor(Extractor):
         count = get_counter(self.writer.tokenizer)
 
         def work() -> int:
-            read = sum(map(count, new)) + len(new) * (count(self.purpose) + count(TEMPLATE))
+            read = sum(map(count, new)) + len(new) * (count(self.purpose) + count(self.template))
             thinking = THINKING_TOKENS * len(new) if self.writer.is_reasoning else 0
             return decide_hold(read, tokens + thinking, Rates.of(self.writer))
 
@@ -265,7 +270,7 @@ class Abstractor(Extractor):
             "text": build_block(label, text),
             "words": max(1, int(budget_tokens * WORDS_PER_TOKEN)),
         }
-        prompt = render_template(TEMPLATE_NAME, TEMPLATE, values)
+        prompt = render_template(TEMPLATE_NAME, self.template, values)
         thinking = THINKING_TOKENS if self.writer.is_reasoning else 0
         cap = min(self.writer.max_output_tokens, budget_tokens + thinking)
         return Request(self.writer.name, "", (Message(Role.USER, prompt),), cap)

@@ -95,8 +95,10 @@ def build_purpose(words: Words) -> str:
 
     It is the same for every turn of a document and for every seat with the same template.
     """
-    own = replace(words, context=(), feedback=(), inputs=(), listing=(), seat="", stance="")
-    return compose_prompt(own)
+    bare = replace(
+        words, context=(), feedback=(), inputs=(), listing=(), base="", seat="", stance=""
+    )
+    return compose_prompt(bare)
 
 
 # -- money ----------------------------------------------------------------------------------------

@@ -39,6 +39,9 @@ VOICES = {
 }
 CRITERIA = ("fit to the request", "concreteness", "feasibility", "attention to risk")
 MILESTONES_MAX = 6
+# A document that is shorter than asked is written again with more of its sources: the maximum
+# number of times, the maximum growth, and a factor for the parts that do not grow.
+GROWTHS_MAX, GROWTH_MAX, GROWTH = 2, 6.0, 1.3
 DETAILED = 2  # milestones with steps of about a day each
 
 
@@ -48,7 +51,15 @@ def compose(model: str, system: str, task: str, rng: Random) -> str:
     # A model with another name, such as a small-window test model, borrows a voice.
     borrowed = list(VOICES)[sum(name.encode()) % len(VOICES)]
     voice = VOICES[next((voice for voice in VOICES if voice in name), borrowed)]
-    return Composer(voice, read_brief(system, task), rng).write()
+    brief, state = read_brief(system, task), rng.getstate()
+    text, growth = Composer(voice, brief, rng).write(), 1.0
+    for _ in range(GROWTHS_MAX if brief.sources else 0):
+        if (words := len(text.split())) >= brief.words_min:
+            break
+        growth = min(growth * GROWTH * brief.words_min / words, GROWTH_MAX)
+        rng.setstate(state)  # the same draft, with more of what the sources say
+        text = Composer(voice, brief, rng, growth).write()
+    return text
 
 
 def split_sections(document: str) -> list[str]:
@@ -59,12 +70,20 @@ def split_sections(document: str) -> list[str]:
 class Composer(Evidence):
     """Writes one document; repeats a sentence or quotation only when it has used all others."""
 
-    def __init__(self, voice: Mapping[str, tuple[str, ...]], brief: Brief, rng: Random) -> None:
+    def __init__(
+        self,
+        voice: Mapping[str, tuple[str, ...]],
+        brief: Brief,
+        rng: Random,
+        growth: float = 1.0,
+    ) -> None:
         super().__init__(voice, brief, rng)
+        self.growth = growth
         self.title, *outline = VOCABULARY["outlines"].get(brief.task, "").split("|")
         self.wanted = brief.wanted or tuple(Wanted(f"## {t}", kind_of(t), "") for t in outline)
         self.kinds = {section.kind for section in self.wanted}
         self.items = 5 if len(self.wanted) <= 4 else 4 if len(self.wanted) <= 7 else 3
+        self.has_features = any("F1" in s.note for s in self.wanted)
         self.is_numbered = brief.task == "plan" or any("(R1" in s.note for s in self.wanted)
         self.written: set[str] = set()
         self.steps: dict[str, int] = {}  # what the feedback asks for -> the step that does it
@@ -104,6 +123,7 @@ class Composer(Evidence):
         # If the prompt fixes the headings, a title would be an extra heading.
         title = "" if self.brief.wanted else f"# {self.title}{about}"
         blocks = [title, NOTICE]
+        self.used |= self.rejected.keys()  # a rejected point does not come back
         if {"proposal", "taken"} & self.kinds:  # do not quote a dropped point as kept
             self.used |= {r.claim for r in self.rulings if r.effect in ("changed", "dropped")}
             self.used |= {text for text, *_, stays in self.contested if not stays}
@@ -127,7 +147,7 @@ class Composer(Evidence):
             return [self.write_json(section)]
         frames: dict[str, str] = VOCABULARY["sections"]
         kind = self.choose_frame(section.kind)
-        special = f"{self.brief.task}_{kind}" if self.labels else ""
+        special = f"{self.brief.task}_{kind}" if self.labels or self.has_features else ""
         self.detailed = DETAILED if "detail" in section.note.lower() else 0
         blocks = self.fill_frame(frames.get(special) or frames[kind])
         below = "#" * min(6, section.heading.index(" ") + 1)
@@ -171,7 +191,22 @@ class Composer(Evidence):
         return [{"text": question} for question in self.brief.questions]
 
     def each_feedback(self) -> list[Item]:
-        return [{"text": clip(text, 160)} for text in self.brief.feedback]
+        first = len(self.topics[: self.items]) + 1
+        return [
+            {"text": clip(text, 160), "f": self.number_feature(number)}
+            for number, text in enumerate(self.brief.feedback, first)
+        ]
+
+    def each_bounds(self) -> Iterator[Item]:
+        """List requirements besides features: limits, then the upkeep of topics; numbers go on."""
+        first = len(self.topics[: self.items]) + len(self.brief.feedback) + 1
+        bounds = [(f"“{limit}”", "must") for limit in self.brief.limits]
+        bounds += [(f"Upkeep of {topic}", "should") for topic in self.topics[:2]]
+        for number, (bound, priority) in enumerate(bounds, first):
+            yield {"f": self.number_feature(number), "bound": bound, "priority": priority}
+
+    def number_feature(self, number: int) -> str:
+        return f"F{number}: " if self.has_features else ""
 
     def each_features(self) -> Iterator[Item]:
         for place, topic in enumerate(self.topics[: self.items]):
@@ -179,6 +214,7 @@ class Composer(Evidence):
             leads = place == 0 and not self.brief.limits
             said = "" if demanded or not topic.said else clip(topic.said, 160)
             yield {
+                "f": self.number_feature(place + 1),
                 "topic": topic.name,
                 "priority": "must" if demanded or leads else "should",
                 "said": f" The request says: “{said}”" if said else "",
@@ -194,6 +230,9 @@ class Composer(Evidence):
     @functools.cached_property
     def requirements(self) -> list[str]:
         """The requirements, in an order that milestones and feedback refer to by number."""
+        if self.base is not None and self.base.requirements:
+            kept = self.base.requirements
+            return [*kept, *(f"“{text}”" for text in self.asked if text not in " ".join(kept))]
         spoken = " ".join(self.brief.limits)
         demands = [*self.brief.limits, *(text for text in self.asked if text not in spoken)]
         told = words_of(" ".join(demands))
@@ -210,8 +249,15 @@ class Composer(Evidence):
     # Milestones, phases and steps.
 
     @functools.cached_property
+    def base(self) -> Source | None:
+        """The source whose numbers are kept, if the prompt names one."""
+        return next((s for s in self.brief.sources if s.label == self.brief.base), None)
+
+    @functools.cached_property
     def plan(self) -> Source | None:
-        """The source plan to follow: the one whose milestones most other plans share."""
+        """The source plan to follow: the base, or the one that shares most with the others."""
+        if self.base is not None and self.base.milestones:
+            return self.base
         plans = [source for source in self.brief.sources if source.milestones]
         names = [stone.name for plan in plans for stone in plan.milestones]
         return max(
@@ -229,7 +275,9 @@ class Composer(Evidence):
         own = [Milestone(*self.word(row).split(" | ")) for row in self.voice["milestones"]]
         chosen = list(self.plan.milestones if self.plan else own)
         known = [words_of(stone.name) for stone in chosen]
-        for stone in (stone for source in self.brief.sources for stone in source.milestones):
+        follows = self.plan is not None and self.plan is self.base
+        others = () if follows else self.brief.sources
+        for stone in (stone for source in others for stone in source.milestones):
             words = words_of(stone.name)
             if len(chosen) < MILESTONES_MAX and not any(_are_alike(words, k) for k in known):
                 chosen.insert(-1, stone)
@@ -243,14 +291,13 @@ class Composer(Evidence):
         ]
 
     def each_milestones(self) -> Iterator[Item]:
-        details = "checklist" in self.written
         for number, stone in enumerate(self.milestones, 1):
             yield {
                 **{name: text for name, text in stone._asdict().items() if text},
                 "n": str(number),
                 "after": f"milestone {number - 1}" if number > 1 else "nothing",
                 "covers": f"\n- Covers: {self.cover(number)}." if self.is_numbered else "",
-                "state": "in progress" if details and number <= DETAILED else "open",
+                "covered": self.cover(number),
                 "weeks": str(self.rng.randint(2, 5)),
             }
 
@@ -266,9 +313,12 @@ class Composer(Evidence):
 
     def cover(self, *numbers: int) -> str:
         """Distribute the requirements over the milestones, one milestone each."""
+        return join([f"R{n + 1}" for n in self.list_covered(*numbers)])
+
+    def list_covered(self, *numbers: int) -> list[int]:
         total = len(self.requirements)
         mine = [n for n in range(total) if n % len(self.milestones) + 1 in numbers]
-        return join([f"R{n + 1}" for n in mine or [numbers[0] % total]])
+        return mine or [numbers[0] % total]
 
     def each_phases(self) -> Iterator[Item]:
         stones = list(enumerate(self.milestones, 1))
@@ -291,13 +341,39 @@ class Composer(Evidence):
         """List the steps of each milestone, numbered throughout; the test comes before the work."""
         number = 0
         for place, stone in enumerate(self.milestones, 1):
-            lines = []
+            lines: list[str] = []
             for what, accepted, asked in self.list_steps(place, stone):
-                lines.append(f"- [ ] {number + 1}. {what}\n  - Depends on: {number or 'nothing'}")
-                lines.append(f"  - Accepted when: {accepted}.")
+                hours = self.rng.choice((2, 4, 6, 8))
+                lines += (
+                    f"- [ ] {number + 1}. {what}",
+                    f"  - Covers: {self.cover(place)}",
+                    f"  - Depends on: {number or 'nothing'}",
+                    f"  - Touches: {next(self.next_topic)}",
+                    f"  - Size: about {hours} hours",
+                    f"  - Accepted when: {accepted}.",
+                )
                 number += 1
                 self.steps |= {asked: number} if asked else {}
-            yield {"n": str(place), "name": stone.name, "steps": "\n".join(lines)}
+            yield {
+                "n": str(place),
+                "name": stone.name,
+                "goal": stone.goal,
+                "covered": self.name_covered(place),
+                "context": self.describe_context(stone),
+                "steps": "\n".join(lines),
+            }
+
+    def describe_context(self, stone: Milestone) -> str:
+        """Say what a stranger needs to know before the steps of a milestone."""
+        known = f"It is part of {self.brief.subject}, for {join(self.brief.people)}."
+        limits = [f"“{limit}”" for limit in self.brief.limits[:2]]
+        bound = f" These limits hold: {join(limits)}." if limits else ""
+        return f"{known}{bound} It is over when {stone.acceptance}."
+
+    def name_covered(self, place: int) -> str:
+        """Name the requirements of a milestone, each in a few words."""
+        numbers = self.list_covered(place)
+        return join([f"R{n + 1} ({clip(self.requirements[n].strip('“”'), 60)})" for n in numbers])
 
     def list_steps(self, place: int, stone: Milestone) -> Iterator[tuple[str, str, str]]:
         """List steps with their acceptance, and with the feedback that asks for them."""

@@ -18,7 +18,7 @@ from dialectic.providers.offline.reading import Brief, Point, Source, clip, word
 
 SUBSTANCE = ("needs", "features", "parts", "plan", "measures", "proposal", "pros", "cons")
 # Statements of these kinds are about the text that holds them, not about the work.
-UNQUOTED = frozenset("questions taken refused decisions doubts claims".split())
+UNQUOTED = frozenset("questions taken refused rejected decisions doubts claims".split())
 OBJECTS = frozenset("claims gaps falls feasibility risks verdict".split())
 HOLDS_BACK = re.compile(
     r"(?i)\b(?:until|unless|wait|missing|unclear|lacks?|cannot|no evidence|not (?:known|proven)"
@@ -40,6 +40,8 @@ class Ruling(NamedTuple):
 
 class Evidence(Frames):
     """Lists what the sources say; repeats a quotation only when it has used all others."""
+
+    growth = 1.0  # how much more of the sources is quoted than in a short document
 
     def __init__(self, voice: Mapping[str, tuple[str, ...]], brief: Brief, rng: Random) -> None:
         super().__init__(voice, brief, rng)
@@ -81,27 +83,38 @@ class Evidence(Frames):
         liked = SUBSTANCE if kinds == "substance" else kinds.split(",")
         ranked = [self.rank(source, liked, strictly=strictly) for source in self.brief.sources]
         turns = itertools.chain.from_iterable(itertools.zip_longest(*ranked))
-        taken = list(filter(None, turns))[: max(count or self.items, min(len(ranked), 6))]
+        most = max(self.grow(count or self.items), min(len(ranked), 6))
+        taken = list(filter(None, turns))[:most]
         self.used.update(item["text"] for item in taken)
         return taken
 
+    def each_objections(self, count: int) -> Iterator[Item]:
+        for number, item in enumerate(self.each_few("substance", count), 1):
+            severity = "major" if number == 1 else "minor"
+            yield {**item, "n": str(number), "severity": severity}
+
     def each_few(self, kinds: str, count: int) -> list[Item]:
-        return self.each_take(kinds, count)[:count]
+        return self.each_take(kinds, count)[: self.grow(count)]
+
+    def grow(self, count: int) -> int:
+        """Quote more where the prompt asks for a longer document; the only one stays the only."""
+        return count if count < 2 else round(count * self.growth)
 
     def each_over(self, kinds: str, count: int = 0) -> list[Item]:
         """Adopt statements unchanged: first those that several sources share, then each in turn."""
-        count, liked = count or self.items, {*kinds.split(",")}
+        liked, most = {*kinds.split(",")}, self.grow(count or self.items)
         agreed = [t for t, by in self.agreed() if t not in self.used and {*by.values()} & liked]
-        self.used.update(agreed[:count])
+        self.used.update(agreed[:most])
         critiques = {source.label for source in self.brief.sources if source.is_critique}
-        taken = self.each_take(kinds, count, strictly=True) if len(agreed) < count else []
+        taken = self.each_take(kinds, count, strictly=True) if len(agreed) < most else []
         found = [{"text": text} for text in agreed]
-        return (found + [item for item in taken if item["label"] not in critiques])[:count]
+        return (found + [item for item in taken if item["label"] not in critiques])[:most]
 
     def each_evidence(self, kind: str, how: str = "") -> Iterator[Item]:
         """Quote what the sources say about a section, and say what becomes of it."""
         judges = self.brief.task == "critique"
-        for item in self.each_take(kind, 3, strictly=judges or how == "strictly")[:3]:
+        taken = self.each_take(kind, 3, strictly=judges or how == "strictly")
+        for item in taken[: self.grow(3)]:
             comment = "{quote} {objection}" if judges else "{quote} {reason}"
             yield {"text": self.fill(comment, item)}
 
@@ -111,7 +124,7 @@ class Evidence(Frames):
         return sorted(shared, key=lambda row: -len(row[1]))
 
     def each_agreed(self) -> list[Item]:
-        found = self.agreed()[: self.items]
+        found = self.agreed()[: self.grow(self.items)]
         return [{"text": clip(text, 200), "by": join(list(by)[:4])} for text, by in found]
 
     def each_differences(self) -> Iterator[Item]:
@@ -126,7 +139,7 @@ class Evidence(Frames):
             ]
             ahead = sorted((q for q in on if not HOLDS_BACK.search(q[1])), key=_is_critical)[:1]
             back = [q for q in on if HOLDS_BACK.search(q[1]) and ahead and q[0] != ahead[0][0]]
-            if back and found < self.items:
+            if back and found < self.grow(self.items):
                 found += 1
                 frame = "On {p}, {one} stands against {other}. Chosen: {verdict!l}"
                 item = {"p": str(topic), "one": quote(*ahead[0]), "other": quote(*back[0])}
@@ -182,11 +195,33 @@ class Evidence(Frames):
         found = []
         for text, kinds in self.brief.shared.items():
             kept = [label for label, kind in kinds.items() if kind in (*SUBSTANCE, "summary")]
-            gave_up = [label for label, kind in kinds.items() if kind == "taken"]
+            gave_up = [label for label, kind in kinds.items() if kind in ("taken", "rejected")]
             if kept and gave_up:
                 stays = len(kept) > len(gave_up) or bool(words_of(text) & self.cares)
+                # What was rejected stays rejected, however many sources still have it.
+                stays = stays and "rejected" not in kinds.values()
                 found.append((text, kept, gave_up, stays))
         return found
+
+    @functools.cached_property
+    def rejected(self) -> dict[str, Item]:
+        """Points that any source rejected, with the reason it gives."""
+        reasons: dict[str, str] = {}
+        labels: dict[str, list[str]] = {}
+        for source in self.brief.sources:
+            for text, reason in source.rejected:
+                reasons[text] = reasons.get(text) or reason
+                labels.setdefault(text, []).append(source.label)
+        return {
+            text: {
+                "quote": quote(join(labels[text][:3]), text),
+                "because": end(reason or "Rejected by the source"),
+            }
+            for text, reason in reasons.items()
+        }
+
+    def each_rejected(self) -> list[Item]:
+        return list(self.rejected.values())
 
     def each_contested(self) -> Iterator[Item]:
         for text, kept, gave_up, stays in self.contested[: self.items]:

@@ -23,7 +23,7 @@ VOCABULARY: Mapping[str, Any] = tomllib.loads(
 )
 READ_CHARS_MAX = 120_000
 SOURCES_MAX, POINTS_PER_SOURCE_MAX = 24, 60
-MILESTONES_MAX, HEADINGS_MAX, TOPICS_MAX = 8, 40, 8
+MILESTONES_MAX, HEADINGS_MAX, TOPICS_MAX, REQUIREMENTS_MAX = 8, 40, 8, 99
 
 _STOP_WORDS = frozenset(VOCABULARY["stop_words"].split())
 _DETERMINERS = frozenset(VOCABULARY["determiners"].split())
@@ -83,6 +83,12 @@ class Point(NamedTuple):
     words: frozenset[str]
 
 
+_REQUIREMENT = re.compile(
+    r"(?m)^[-*\d. \t]{0,8}R(\d{1,3})\W{1,8}(?:must|should|could|binding)\)[: *]+([^\n]{3,300})"
+)
+_BASE = re.compile(r"(?m)^([^\n]{1,100}) is the base: ")
+
+
 class Milestone(NamedTuple):
     """A milestone in a source; missing parts are empty."""
 
@@ -100,6 +106,8 @@ class Source(NamedTuple):
     milestones: tuple[Milestone, ...]
     remarks: tuple[Remark, ...]  # of a critique
     words: frozenset[str]  # of all it says, also of what it only repeats
+    requirements: tuple[str, ...] = ()  # in the order of their numbers, from R1
+    rejected: tuple[tuple[str, str], ...] = ()  # each point with the reason
 
     @property
     def is_critique(self) -> bool:
@@ -120,7 +128,9 @@ class Brief(NamedTuple):
     sources: tuple[Source, ...]
     shared: Mapping[str, Mapping[str, str]]  # statement -> labels that make it -> of which kind
     wanted: tuple[Wanted, ...]
+    words_min: int  # 0 if the prompt names no least length
     words_max: int
+    base: str  # the label of the source whose numbers are kept
     is_own_work: bool  # the prompt says that the writer judges a text of its own
 
 
@@ -141,7 +151,6 @@ def read_brief(system: str, prompt: str) -> Brief:
     sources, shared = _read_sources(named, told + feedback if "request" in texts else feedback)
     wanted = _find_wanted(outside) or _find_wanted(_sample(system, READ_CHARS_MAX))
     subject, short = _find_subject(asked)
-    words_max = _PATTERNS["words_max"].search(outside)
     labels = [label for label, _ in named]
     return Brief(
         task=_decide_task(wanted, f"{system}\n{outside}", labels),
@@ -156,9 +165,16 @@ def read_brief(system: str, prompt: str) -> Brief:
         sources=sources,
         shared=shared,
         wanted=wanted,
-        words_max=int(words_max[1].replace(",", "")) if words_max else 1_500,
+        words_min=_read_number("words_min", outside, 0),
+        words_max=_read_number("words_max", outside, 1_500),
+        base=found.group(1) if (found := _BASE.search(outside)) else "",
         is_own_work=any(_PATTERNS["own_work"].search(text) for text in (outside, *labels)),
     )
+
+
+def _read_number(name: str, text: str, default: int) -> int:
+    found = _PATTERNS[name].search(text)
+    return int(found[1].replace(",", "")) if found else default
 
 
 def upper(text: str) -> str:
@@ -391,7 +407,14 @@ def _read_sources(
         if len(by) > 1:
             shared[point.text] = by
     sources = (
-        Source(label, tuple(own[label]), *_read_parts(text), frozenset(spoken[label]))
+        Source(
+            label,
+            tuple(own[label]),
+            *_read_parts(text),
+            frozenset(spoken[label]),
+            _read_requirements(text),
+            _read_rejected(text),
+        )
         for label, text in named
     )
     return tuple(sources), shared
@@ -439,6 +462,27 @@ def _read_parts(text: str) -> tuple[tuple[Milestone, ...], tuple[Remark, ...]]:
     approves = _PATTERNS["approves"].match
     objections = (_read_remark(*m.groups()) for m in remarks if not approves(m.group(2)))
     return tuple(milestones), tuple(dict.fromkeys(objections))
+
+
+@functools.lru_cache(maxsize=64)
+def _read_rejected(text: str) -> tuple[tuple[str, str], ...]:
+    """Read the points that a source rejected, each with its reason."""
+    listed = (p for h, p in _read_paragraphs(text) if h and _KINDS["rejected"].match(h))
+    found = ((m, p[m.end() :]) for p in listed if (m := _LABELLED.match(p)))
+    return tuple(
+        (clip(_clean(match.group(1)), 240), clip(_clean(reason), 240))
+        for match, reason in itertools.islice(found, POINTS_PER_SOURCE_MAX)
+    )
+
+
+def _read_requirements(text: str) -> tuple[str, ...]:
+    """Read the numbered requirements of a source, if they count from R1 without a gap."""
+    found: dict[int, str] = {}
+    for match in itertools.islice(_REQUIREMENT.finditer(text), REQUIREMENTS_MAX):
+        demand = match.group(2).partition(". Kept by")[0]
+        found.setdefault(int(match.group(1)), clip(_clean(demand).rstrip("."), 200))
+    is_whole = [*found] == [*range(1, len(found) + 1)]
+    return tuple(found.values()) if is_whole else ()
 
 
 def _read_remark(quoted: str, text: str) -> Remark:

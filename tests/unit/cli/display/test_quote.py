@@ -33,6 +33,7 @@ from dialectic.pipeline.estimate import Brief, build_quote
 from dialectic.processes.loader import load_process
 from dialectic.providers.offline.provider import CARDS
 from tests.cases import each_case
+from tests.unit.sized_process import build_sized
 
 PEN = dataclasses.replace(
     CARDS[0],
@@ -41,7 +42,8 @@ PEN = dataclasses.replace(
     output_credits_per_token=Decimal(15),
 )
 BRIEF = Brief(request="Sell what is left over.", domain="General")
-STANDARD = load_process("standard")
+STANDARD = build_sized()
+SHIPPED = load_process("standard")
 DOCS = Path(__file__).resolve().parents[4] / "docs" / "quote.md"
 
 
@@ -153,8 +155,8 @@ def test_the_list_of_reductions_in_the_documents_is_what_is_drawn(
     def quote_of(process: Process) -> Quote:
         return build_quote(process, CARDS[:3], brief, Terms(concurrency=64))
 
-    smaller = list_smaller(STANDARD, quote_of, models=3)
-    show_quote(RunQuote.model_construct(lines=quote_of(STANDARD), smaller=smaller), as_json=False)
+    smaller = list_smaller(SHIPPED, quote_of, models=3)
+    show_quote(RunQuote.model_construct(lines=quote_of(SHIPPED), smaller=smaller), as_json=False)
     drawn = capsys.readouterr().out
     documents = DOCS.read_text(encoding="utf-8")
     _, listed = drawn.split("\n\nWhat can be left out")

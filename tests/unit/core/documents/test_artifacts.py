@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.core.documents.artifacts import extract_documents, list_sections
+from dialectic.core.documents.artifacts import carry_notice, extract_documents, list_sections
 from dialectic.core.process.definition import ExpectedDocument
 from dialectic.core.text import clean_text
 from tests.cases import each_case
@@ -360,3 +360,14 @@ def test_json_is_not_read_out_of_an_answer_that_was_cut_off() -> None:
     assert extract_documents(text, [PLAN]).found == {"plan": "One."}
     half = extract_documents(text, [PLAN, RISKS], is_complete=False)
     assert (half.found, half.missing) == ({"risks": "Many."}, ("plan",))
+
+
+def test_a_notice_above_the_first_heading_is_carried_into_a_document_below_its_title() -> None:
+    answer = "> Written by a machine.\n> Read with care.\n\n## Risks\n\nNone.\n"
+    document = "---\nkey: risks\n---\n# Risks\n\nNone.\n"
+    carried = (
+        "---\nkey: risks\n---\n# Risks\n\n> Written by a machine.\n> Read with care.\n\nNone.\n"
+    )
+    assert carry_notice(answer, document) == carried
+    for other in ("## Risks\n\n> A quotation.\n", "Text.\n\n> A quotation.\n\n## Risks\n", ""):
+        assert carry_notice(other, document) == document

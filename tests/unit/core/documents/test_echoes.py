@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from dialectic.core.documents.echoes import TAIL_LABEL, Cleared, cut_echoes, find_copied
 from dialectic.core.documents.prompts import build_block, render_template
-from dialectic.processes.loader import load_process, load_words
+from dialectic.processes.loader import load_process, load_shared_prompts
 from tests.cases import each_case
 
-CONTINUATION = load_words("continuation")
+CONTINUATION = load_shared_prompts()["continuation"]
 REPAIR = load_process("standard").prompts["repair"]
 OURS = [CONTINUATION, REPAIR]
 THESIS = "\n\n".join(

@@ -6,15 +6,21 @@ import contextlib
 import tomllib
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dialectic.core.models.endpoint import BUILT_IN, Endpoint, WireFormat
-from dialectic.core.models.endpoint_config import Declared, Place, parse_endpoints
+from dialectic.core.models.endpoint_config import (
+    Declared,
+    Place,
+    parse_endpoints,
+    parse_own_endpoint,
+)
 from dialectic.core.models.model import ModelCard
-from dialectic.errors import ConfigurationError, ExitCode
+from dialectic.errors import ConfigurationError, ExitCode, ForbiddenAddress
 from tests.cases import each_case
 from tests.problems import check_error
 
@@ -419,3 +425,56 @@ def test_such_a_model_needs_its_facts(key: str) -> None:
     lines = [line for line in VECTORS.splitlines() if not line.startswith(key)]
     place = f"endpoints.local.embeddings.nomic:v2.{key}"
     check_error(refuse(LOCAL + "\n".join(lines)), str(FILE), reason="missing", subject=place)
+
+
+# -- tenants' own endpoints ------------------------------------------------------------------------
+
+OWN_MODEL = {"context_window_tokens": 64_000, "max_output_tokens": 2_000, "tokenizer": "chars:4"}
+OWN = {"kind": "openai", "base_url": "https://llm.example.org/v1", "models": {"m": OWN_MODEL}}
+TENANT = UUID(int=7)
+
+
+def parse_own(name: str = "acme", *allowed: str, **changes: Any) -> Declared:
+    return parse_own_endpoint(TENANT, name, OWN | changes, Place("the request"), allowed=allowed)
+
+
+def test_an_own_endpoint_is_guarded_free_and_kept_apart_by_its_tenant() -> None:
+    found = parse_own()
+    (card,) = found.cards
+    assert (found.endpoint.name, found.endpoint.is_guarded) == ("@acme", True)
+    assert found.endpoint.state_key == f"{TENANT}/@acme"
+    assert (card.name, card.sent_name, card.provider) == ("@acme/m", "m", "@acme")
+    assert card.input_credits_per_token == card.output_credits_per_token == 0
+
+
+def test_an_own_endpoint_may_have_the_name_of_a_built_in_one_and_is_another() -> None:
+    assert parse_own("openai").endpoint.base_url == OWN["base_url"]
+    assert parse_own("openai").endpoint.state_key != BUILT_IN["openai"].state_key
+
+
+@each_case(
+    "base_url",
+    [
+        *("http://llm.example.org/v1", "https://127.0.0.1/v1", "https://localhost/v1"),
+        *("http://127.0.0.1:8081/v1", "https://127.0.0.1:8080/v1", "http://127.0.0.2:8080"),
+        "http://127.0.0.1.nip.io:8080/v1",
+    ],
+)
+def test_only_the_very_origin_that_the_operator_allows_may_be_private(base_url: str) -> None:
+    allowed = "http://127.0.0.1:8080"
+    assert not parse_own("acme", allowed, base_url=f"{allowed}/v1").endpoint.is_guarded
+    with pytest.raises(ForbiddenAddress):
+        parse_own("acme", allowed, base_url=base_url)
+
+
+@each_case("key", ["api_key_env", "embeddings", "timeout_s", "is_guarded", "tenant_id"])
+def test_a_tenant_cannot_set_what_is_the_operators(key: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        parse_own(**{key: "OPENAI_API_KEY"})
+    check_error(caught.value, reason="unknown_key")
+
+
+def test_a_tenant_cannot_set_a_price() -> None:
+    priced = {"m": OWN_MODEL | {"input_usd_per_million": -5, "output_usd_per_million": 3}}
+    (card,) = parse_own(models=priced).cards
+    assert card.output_credits_per_token == card.input_credits_per_token == 0

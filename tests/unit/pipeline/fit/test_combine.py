@@ -306,7 +306,7 @@ def test_documents_have_the_labels_that_everyone_reads_them_under_and_no_two_the
 
 
 def test_what_fits_by_its_measures_fits_the_request() -> None:
-    room = measure_merge(CARD, CARD.max_output_tokens)
+    room = measure_merge(build_scene().process, CARD, CARD.max_output_tokens)
     text = "x" * (4 * room)
     while sum(measure_items([Item("Thesis B", text)], CARD)) > room:
         text = text[:-4]

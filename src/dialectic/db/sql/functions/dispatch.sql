@@ -20,6 +20,15 @@ begin
 end
 $$;
 
+-- The key of a model's endpoint: its name, or for a tenant's own endpoint, whose name begins with
+-- `@`, the tenant and the name. Python: Endpoint.state_key.
+create or replace function dialectic.endpoint_of(p_tenant_id uuid, p_model_name text) returns text
+language sql immutable parallel safe
+as $$
+  select case when starts_with(p_model_name, '@') then p_tenant_id::text || '/' else '' end
+    || split_part(p_model_name, '/', 1)
+$$;
+
 -- The lane of a job's message: plans, calls of one endpoint, or everything else. Workers skip lanes
 -- without capacity. A stage without steps is one call, although its job is a plan job.
 create or replace function dialectic.lane_of(p_job dialectic.dialectic_generation_jobs) returns text
@@ -35,7 +44,7 @@ as $$
       where s.tenant_id = p_job.tenant_id and s.id = p_job.session_id
         and t.slug = p_job.stage_slug and t.input_artifact_rules ? 'steps'
     ) then 'plan'
-    else 'call:' || split_part(p_job.payload ->> 'model_name', '/', 1)
+    else 'call:' || dialectic.endpoint_of(p_job.tenant_id, p_job.payload ->> 'model_name')
   end
 $$;
 

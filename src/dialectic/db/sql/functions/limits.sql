@@ -453,6 +453,19 @@ as $$
   where e.endpoint = p_row.endpoint
 $$;
 
+-- Trigger: a tenant has removed or replaced its endpoint, so what was known of it holds no longer.
+create or replace function dialectic.forget_endpoint() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint text := dialectic.endpoint_of(old.tenant_id, '@' || old.name);
+begin
+  delete from dialectic.dialectic_endpoints e where e.endpoint = v_endpoint;
+  delete from dialectic.dialectic_endpoint_calls c where c.endpoint = v_endpoint;
+  return null;
+end
+$$;
+
 -- A user has resumed a session: allow one probe at each endpoint whose account had no credit.
 create or replace function dialectic.allow_probes(p_session_id uuid) returns void
 language sql security definer set search_path = pg_catalog, pg_temp
@@ -460,7 +473,7 @@ as $$
   update dialectic.dialectic_endpoints e
   set probe_at = dialectic.now()
   where e.circuit = 'open' and e.reason = 'provider_quota' and e.endpoint in (
-    select split_part(j.payload ->> 'model_name', '/', 1)
+    select dialectic.endpoint_of(j.tenant_id, j.payload ->> 'model_name')
     from dialectic.dialectic_generation_jobs j
     where j.tenant_id = dialectic.current_tenant() and j.session_id = p_session_id
       and j.status = 'paused')

@@ -1,4 +1,17 @@
--- Rate limits of endpoints, and counters. They belong to no tenant; only functions access them.
+-- Tenants' own endpoints; rate limits of all endpoints, and counters. All but the first belong to no
+-- tenant; only functions access them.
+
+-- The endpoints that tenants added; the operator's are in config.toml. The definition has the format
+-- of config.toml, without a key. The key is encrypted by the program and bound to the tenant and the
+-- name: a copy in another row does not decrypt. It is null if the endpoint needs none.
+create table tenant_endpoints (
+  tenant_id uuid not null references tenants (id) on delete cascade,
+  name text not null check (length(name) between 1 and 40),
+  definition jsonb not null,
+  key_ciphertext bytea,
+  created_at timestamptz not null default dialectic.now(),
+  primary key (tenant_id, name)
+);
 
 -- The state of each endpoint, for all workers and tenants. functions/limits.sql admits calls and
 -- records their outcomes.

@@ -80,3 +80,6 @@ select id, name, kind, role from dialectic.list_tenants($1)
 
 -- name: sweep
 select dialectic.sweep_access($1, $2)
+
+-- name: find_role
+select role from memberships where user_id = $1

@@ -82,17 +82,21 @@ select slug from dialectic_projects where id = $1
 
 -- name: insert_project
 insert into dialectic_projects
-  (tenant_id, id, user_id, project_name, slug, domain_id, initial_user_prompt, status)
-values ($1, $2, $3, $4, $5, $6, $7, 'active')
+  (tenant_id, id, user_id, project_name, slug, domain_id, initial_user_prompt,
+   user_domain_overlay_values, status)
+values ($1, $2, $3, $4, $5, $6, $7, $8, 'active')
 
 -- name: load_project
-select p.id, p.project_name, p.slug, p.initial_user_prompt, p.status, p.created_at, d.name as domain
+select p.id, p.project_name, p.slug, p.initial_user_prompt, p.status, p.created_at, d.name as domain,
+  coalesce(p.user_domain_overlay_values ->> 'overlay', '') as overlay
 from dialectic_projects p
 join dialectic_domains d on d.tenant_id = p.tenant_id and d.id = p.domain_id
 where p.id = $1
 
 -- name: change_project
-update dialectic_projects set project_name = $2, status = $3, domain_id = coalesce($4, domain_id)
+update dialectic_projects
+set project_name = $2, status = $3, domain_id = coalesce($4, domain_id),
+  user_domain_overlay_values = $5
 where id = $1
 
 -- name: list_domains_of_sessions
@@ -519,6 +523,7 @@ select s.id as session_id, s.project_id, s.user_id, s.wallet_id, s.process_templ
   ) as seated,
   p.slug as project_slug, p.project_name, d.name as domain,
   concat_ws(e'\n\n', p.initial_user_prompt, nullif(s.session_description, '')) as request,
+  coalesce(p.user_domain_overlay_values ->> 'overlay', '') as overlay,
   not exists (
     select from dialectic_sessions o
     where o.tenant_id = s.tenant_id and o.project_id = s.project_id
