@@ -117,7 +117,7 @@ async def _ask_angles(
             return await memory.match_chunks(connection, Scope(project_id=project_id), asked)
 
         answers.append(await engine.db.transact(account.tenant_id, look))
-    chosen = choose(answers, [query.angle.weight for query in queries], FROM_ANGLE)
+    chosen = choose(answers, FROM_ANGLE)
     found = [{match.id for match in answer} for answer in answers]
     shares = [len(one & other) / FROM_ANGLE for one, other in combinations(found, 2)]
     return [piece.source_id for piece in chosen], statistics.mean(shares)
@@ -148,7 +148,7 @@ async def _rank(
             lambda c, q=asked: memory.match_chunks(c, Scope(project_id=project_id), q),  # type: ignore[misc]
         )
         if way == options["ours"]:
-            pieces = choose([matches], [1.0], PIECES // 2)
+            pieces = choose([matches], PIECES // 2)
             found[way] = [piece.source_id for piece in pieces]
         else:
             found[way] = [match.source_id for match in matches]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import dataclasses
-import difflib
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -26,6 +25,7 @@ from dialectic.core.models.endpoint_config import (
     build_check,
     parse_endpoints,
 )
+from dialectic.core.suggestion import find_near
 from dialectic.errors import ConfigurationError
 
 PREFIX = "DIALECTIC_"
@@ -301,11 +301,10 @@ def _parse(name: str, value: Any, place: str) -> Any:
         spelled = {key: f"{PREFIX}{key.upper()}" if is_variable else key for key in KNOWN}
         if not is_variable:
             spelled["endpoints"] = "[endpoints.NAME]"
-        # A wrong guess looks like advice: only correct an obvious typo.
-        near = difflib.get_close_matches(name, spelled, n=1, cutoff=0.65)
+        near = find_near(name, spelled, cutoff=0.65)
         hint = (
-            f"Did you mean `{spelled[near[0]]}`?"
-            if near
+            f"Did you mean `{spelled[near]}`?"
+            if near is not None
             else f"Remove it, or use one of: {', '.join(spelled.values())}."
         )
         raise ConfigurationError(

@@ -30,6 +30,10 @@ Cursor = Annotated[
     str | None,
     Query(description="`next_cursor` of the previous page.", max_length=200),
 ]
+Archived = Annotated[
+    bool | None,
+    Query(description="True for archived projects only, false for all others; absent for both."),
+]
 Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="Maximum number of items.")]
 
 

@@ -7,6 +7,7 @@ and a file, and later readers of the document get the newest version.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -235,8 +236,21 @@ async def regenerate(tx: Transaction, contribution_id: UUID) -> UUID:
     if made is not None and await jobs.find_job(connection, made) is not None:
         return made
     session = await records.load_session(connection, first.session_id)
+    job_id = await create_edition(tx, session, first.id)
+    tx.attempts.chosen[EDITION] = job_id
+    return job_id
+
+
+async def create_edition(
+    tx: Transaction, session: asyncpg.Record, first_id: UUID, after: Sequence[UUID] = ()
+) -> UUID:
+    """Create the job that writes a document again, after other jobs; return its id."""
+    connection, first = tx.connection, await _load_first(tx, first_id)
     if session["phase"] in HALTED:
-        raise Conflict(f"Session {session['id']} is {session['phase']}.")
+        raise Conflict(
+            f"Session {session['id']} is {session['phase']}.",
+            reason=f"session_{session['phase']}",
+        )
     status = await connection.fetchval(
         SQL["find_stage_status"], session["id"], first.iteration_number, first.stage
     )
@@ -257,7 +271,7 @@ async def regenerate(tx: Transaction, contribution_id: UUID) -> UUID:
         )
     edition = 1 + await connection.fetchval(SQL["find_last_version"], first.id, first.session_id)
     payload = parse_payload(written_by.payload).model_copy(
-        update={"edition": edition, "replaces": first.id}
+        update={"edition": edition, "replaces": first.id, "after": tuple(after)}
     )
     new = jobs.NewJob(
         id=derive_edition_job_id(written_by.id, edition=edition),
@@ -266,10 +280,10 @@ async def regenerate(tx: Transaction, contribution_id: UUID) -> UUID:
         iteration_number=first.iteration_number,
         payload=payload,
         max_retries=session["max_retries"],
+        prerequisite_job_id=next(iter(after), None),
         target_contribution_id=first.target_contribution_id,
     )
     await jobs.insert_job(connection, tx.account.tenant_id, new)
-    tx.attempts.chosen[EDITION] = new.id
     return new.id
 
 

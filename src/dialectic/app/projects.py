@@ -38,13 +38,13 @@ from dialectic.core.run_request import (
     check_overlay,
     check_prompt,
     check_run_request,
-    derive_name,
     get_domain,
     get_lead,
 )
-from dialectic.core.slug import slugify_name
+from dialectic.core.slug import slugify_name, slugify_title
 from dialectic.core.strict_json import Json
 from dialectic.core.text import clean_text
+from dialectic.core.title import derive_title
 from dialectic.db.pool import Connection
 from dialectic.db.tables import files, records
 from dialectic.db.tables.records import SQL, NewResource, Owner, choose_slug
@@ -132,11 +132,11 @@ async def create_project(
     tx.publish(project_id)
     domain = await _get_domain(tx, new.domain, domains)
     prompt, notes = check_prompt(new.prompt, bytes_max=tx.engine.settings.max_prompt_bytes)
-    name, overlay = check_name(new.name) or derive_name(prompt), check_overlay(new.overlay)
+    name, overlay = check_name(new.name) or derive_title(prompt), check_overlay(new.overlay)
     made: str | None = await connection.fetchval(SQL["find_project_slug"], project_id)
     if made is not None:  # an earlier try has committed
         return project_id, made, notes
-    wanted = slugify_name(name, fallback="project")
+    wanted = slugify_title(name, fallback="project")
     slug = await choose_slug(connection, account.tenant_id, wanted, project_id)
     domain_id = await records.upsert_domain(connection, account.tenant_id, domain)
     await connection.execute(
@@ -150,7 +150,7 @@ async def create_project(
         prompt,
         _store_overlay(overlay),
     )
-    place = InitialPrompt(slug, name_prompt(slugify_name(name, fallback="prompt")))
+    place = InitialPrompt(slug, name_prompt(slugify_title(name, fallback="prompt")))
     first = NewResource(
         resource_type="initial_user_prompt",
         path=build_path(place),

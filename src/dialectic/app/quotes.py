@@ -31,6 +31,7 @@ from dialectic.core.money.quote import (
     Sample,
     SessionForecast,
     add_up,
+    join_quotes,
 )
 from dialectic.core.process.definition import Process
 from dialectic.core.process.reductions import (
@@ -221,6 +222,56 @@ async def quote_session(engine: Engine, account: Account, session_id: UUID) -> S
     return SessionForecast(rest, spent, spent_play, tuple(limits))
 
 
+async def quote_rewrites(
+    engine: Engine, account: Account, session_id: UUID, again: Sequence[asyncpg.Record]
+) -> Quote:
+    """Quote documents that are to be written again, of any iteration of a session."""
+    quotes: list[Quote] = []
+    for iteration in sorted({row["iteration_number"] for row in again}) or [1]:
+        of_it = [row for row in again if row["iteration_number"] == iteration]
+        quotes.append(await _quote_again(engine, account, session_id, iteration, of_it))
+    return join_quotes(quotes)
+
+
+async def _quote_again(
+    engine: Engine,
+    account: Account,
+    session_id: UUID,
+    iteration: int,
+    again: Sequence[asyncpg.Record],
+) -> Quote:
+    async def work(connection: Connection) -> _Found:
+        session = await load_session(connection, session_id)
+        context = await load_session_context(engine, connection, session_id, iteration)
+        written = await connection.fetch(SQL["list_written"], session_id)
+        earlier = await _load_earlier(connection, context.process.name, session_id)
+        return session, context, await _build_brief(connection, context), written, earlier
+
+    session, context, brief, written, earlier = await engine.db.transact(account.tenant_id, work)
+    process = context.process
+    existing = _list_existing(written, iteration)
+    wanted = [_key(row) for row in again]
+    last = max((key.stage_slug for key in wanted), key=process.position, default=None)
+    quote = build_quote(
+        process,
+        await _load_cards(engine, account.tenant_id, context),
+        brief,
+        _build_terms(
+            engine,
+            process,
+            session["max_output_tokens"],
+            max_retries=session["max_retries"],
+            goes_on=session["continue_until_complete"],
+        ),
+        learned=OutputStatistics(_build_samples(written, is_here=True) + earlier),
+        written={key: size for key, size in existing.items() if key not in wanted},
+        until=last or process.order[0].slug,
+    )
+    # Documents that were never written are not written again.
+    kinds = {(key.stage_slug, key.output_type, key.model_index) for key in wanted}
+    return replace(quote, lines=tuple(line for line in quote.lines if line.key in kinds))
+
+
 _Found: TypeAlias = tuple[
     asyncpg.Record, JobContext, Brief, Sequence[asyncpg.Record], tuple[Sample, ...]
 ]
@@ -310,12 +361,14 @@ def _build_samples(rows: Sequence[asyncpg.Record], *, is_here: bool) -> tuple[Sa
 def _list_existing(rows: Sequence[asyncpg.Record], iteration: int) -> dict[DocumentKey, int]:
     """List the existing documents of an iteration with the lengths of their newest versions."""
     return {
-        DocumentKey(row["stage"], row["contribution_type"], row["model_index"], row["rank"]): row[
-            "text_bytes"
-        ]
+        _key(row): row["text_bytes"]
         for row in rows
         if row["iteration_number"] == iteration and row["is_latest_edit"]
     }
+
+
+def _key(row: asyncpg.Record) -> DocumentKey:
+    return DocumentKey(row["stage"], row["contribution_type"], row["model_index"], row["rank"])
 
 
 def _add_spent(cards: Sequence[ModelCard], rows: Sequence[asyncpg.Record]) -> Amount:

@@ -15,7 +15,7 @@ from dialectic.app.feedback import Comment, Rating
 from dialectic.app.seats import change_models, list_seats
 from dialectic.app.stages import begin_at, begin_stages
 from dialectic.app.transaction import Transaction
-from dialectic.contract.events import SessionCancelled, SessionPaused
+from dialectic.contract.events import SessionCancelled, SessionPaused, SessionResumed
 from dialectic.contract.notifications import NotificationType
 from dialectic.contract.sessions import Session, SessionChange, SessionDetail, SubmitRequest
 from dialectic.core.money.price import parse_usd
@@ -196,7 +196,8 @@ async def resume(
     _refuse_cancelled(session)
     if full_answers_only is not None:
         await connection.execute(SQL["set_full_answers_only"], session_id, full_answers_only)
-    await connection.fetchval(SQL["resume_session"], session_id)
+    if await connection.fetchval(SQL["resume_session"], session_id):
+        await records.record_event(connection, SessionResumed(session_id=session_id))
     await admission.allow_probes(connection, session_id)
     await jobs.resume_session(connection, session_id, approves_spend=approves_spend)
     if budget_credits is not None:  # lock the wallet last, in the same order as a worker

@@ -60,8 +60,7 @@ def read_prompt(
         prompt = read_text(text, file, what="prompt", bytes_max=bytes_max)
         if not prompt.strip():
             raise UsageError(
-                "The prompt is empty. Give it as an argument, with --file, or as `-` on standard "
-                "input.",
+                "The prompt is empty. Give it as an argument, with --file, or on standard input.",
                 reason="empty",
                 subject="prompt",
             )

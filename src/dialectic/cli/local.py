@@ -27,6 +27,7 @@ from dialectic.app import (
     quotes,
     seats,
     sessions,
+    stale,
     transfer,
     wallet,
 )
@@ -76,6 +77,7 @@ from dialectic.contract.sessions import (
     SessionDetail,
     SessionPlan,
     SessionSummary,
+    StaleDocuments,
 )
 from dialectic.core.documents.file_paths import WorkStatus
 from dialectic.core.money.price import Rates
@@ -158,8 +160,9 @@ class LocalBackend:
 
     # -- existing projects
 
-    async def list_projects(self, limit: int) -> list[ProjectSummary]:
-        rows = await self.transact(lambda c: lists.list_projects(c, PageQuery(limit)))
+    async def list_projects(self, limit: int, *, archived: bool | None) -> list[ProjectSummary]:
+        page = PageQuery(limit)
+        rows = await self.transact(lambda c: lists.list_projects(c, page, archived=archived))
         return [ProjectSummary.model_validate(row) for row in rows]
 
     async def load_project(self, project_id: UUID) -> Project:
@@ -167,6 +170,9 @@ class LocalBackend:
 
     async def change_project(self, project_id: UUID, wanted: ProjectChange) -> Project:
         return await self.tenant.run(projects.change, project_id, wanted)
+
+    async def delete_project(self, project_id: UUID) -> None:
+        await self.tenant.run(projects.delete, project_id)
 
     async def add_session(self, project_id: UUID, request: RunRequest) -> UUID:
         return await self.tenant.run(
@@ -192,9 +198,13 @@ class LocalBackend:
 
     # -- looking
 
-    async def list_sessions(self, limit: int) -> list[SessionSummary]:
+    async def list_sessions(
+        self, limit: int, *, project_id: UUID | None = None, archived: bool | None = None
+    ) -> list[SessionSummary]:
         page = PageQuery(limit)
-        rows = await self.transact(lambda c: lists.list_sessions(c, page, None))
+        rows = await self.transact(
+            lambda c: lists.list_sessions(c, page, project_id, archived=archived)
+        )
         return [SessionSummary.model_validate(row) for row in rows]
 
     async def look(self, session_id: UUID, *, after: int = 0, quote: bool = False) -> SessionDetail:
@@ -307,6 +317,12 @@ class LocalBackend:
 
     async def regenerate(self, contribution_id: UUID) -> UUID:
         return await self.tenant.run(contributions.regenerate, contribution_id)
+
+    async def list_stale(self, session_id: UUID) -> StaleDocuments:
+        return await stale.look(self.tenant, session_id)
+
+    async def regenerate_stale(self, session_id: UUID) -> list[UUID]:
+        return await self.tenant.run(stale.regenerate, session_id)
 
     async def replace_plan_file(self, project_id: UUID, path: str, content: str) -> PlanFile:
         return await self.tenant.run(

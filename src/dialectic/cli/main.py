@@ -19,12 +19,14 @@ import click
 from click.exceptions import NoSuchCommand
 
 from dialectic import __version__
+from dialectic.cli.completion import complete_values
 from dialectic.cli.options import (
     keep_json_option,
     keep_server_option,
     refuse_empty_options,
     take_server_option,
 )
+from dialectic.core.suggestion import find_near
 from dialectic.errors import DialecticError, ExitCode
 
 if TYPE_CHECKING:
@@ -32,60 +34,68 @@ if TYPE_CHECKING:
 
 # The module of each command, and its line in the help.
 COMMANDS = {
-    "run": ("run", "Let models argue about a prompt and write a folder of documents."),
+    "run": ("run", "Let models argue about a prompt, and write a plan."),
     "status": ("sessions", "Show all sessions, or one in detail."),
+    "resume": ("sessions", "Resume a session, with a worker in this process."),
     "watch": ("sessions", "Follow a session while it works."),
     "pause": ("sessions", "Pause a session; running jobs finish their turn."),
-    "resume": ("sessions", "Resume a session, with a worker in this process."),
     "cancel": ("sessions", "Cancel a session for good; documents are kept."),
     "retry": ("session_actions", "Retry the failed jobs of a session."),
     "notifications": ("notifications", "Messages to you: what failed, waits for you or is done."),
+    "next": ("session_actions", "Submit feedback and start the next stage."),
     "feedback": ("session_actions", "Add feedback on a stage of a session."),
-    "edit": ("session_actions", "Replace a contribution with your own text."),
+    "edit": ("session_actions", "Change a contribution in your editor."),
     "rate": ("session_actions", "Rate a contribution from 1 to 5."),
     "regenerate": ("session_actions", "Let the same model write a contribution again."),
-    "next": ("session_actions", "Submit feedback and start the next stage."),
     "iterate": ("session_actions", "Start another iteration from the session's last outputs."),
     "seat": ("seats", "The models of a session: list, drop, replace."),
-    "list": ("documents", "List sessions, or the contributions of one."),
     "show": ("documents", "Show the plan of a session, or one document."),
-    "diff": ("documents", "Compare two contributions."),
-    "search": ("documents", "Search the documents of a project."),
-    "plan": ("plan", "The files of the agreed plan: list, show, edit, move, delete."),
     "report": ("report", "Write plan, documents, lineage and costs into one HTML file."),
+    "list": ("documents", "List sessions, or the contributions of one."),
     "export": ("documents", "Export a project to a zip file."),
     "import": ("documents", "Import a project from a zip file."),
+    "search": ("documents", "Search the documents of a project."),
+    "diff": ("documents", "Compare two contributions."),
+    "plan": ("plan", "The files of the agreed plan: list, show, edit, move, delete."),
     "project": ("projects", "Projects: list, change."),
     "resource": ("projects", "Resources of a project: add, list, remove."),
+    "rename": ("projects", "Give a project another name."),
+    "archive": ("projects", "Take a project out of the lists, or bring it back."),
+    "delete": ("projects", "Delete a project with all its documents."),
     "chat": ("chat", "Chat with one model."),
-    "models": ("models", "Models: list, sync, test."),
-    "endpoint": ("endpoints", "Your own endpoints: add, list, test, remove."),
-    "process": ("process", "Processes: list, show, check."),
+    "models": ("models", "Models: list, sync, test, alias."),
     "wallet": ("wallet", "Money: balance, topup, unlimited, history, costs, verify."),
+    "endpoint": ("endpoints", "Your own endpoints: add, list, test, remove."),
+    "process": ("process", "Processes: list, show, new, check."),
+    "doctor": ("doctor", "Check settings, database, storage and models."),
     "serve": ("operate", "Serve the API and run a worker."),
     "worker": ("operate", "Run jobs until stopped."),
     "simulate": ("simulate", "Simulate providers, including their failures."),
-    "doctor": ("doctor", "Check settings, database, storage and models."),
     "user": ("users", "Users and their tokens: add, token, list, revoke."),
     "org": ("users", "Organisations: create, list, add, remove."),
     "db": ("operate", "The database: migrate, url, shell, stop."),
+    "completion": ("guide", "Completion of commands, ids and names in your shell."),
+    "help": ("guide", "Show the help of a command."),
 }
-# Sections of the help: the first command of each, and its title.
+# Sections of the help, by task: the first command of each, and its title.
 SECTIONS = {
-    "run": "Argue",
-    "feedback": "Steer between stages",
-    "list": "Read and export",
-    "chat": "Ask, choose, pay",
-    "serve": "Operate",
+    "run": "Get a plan",
+    "next": "Steer between stages",
+    "show": "Read, keep and tidy up",
+    "chat": "Choose models, pay",
+    "doctor": "Operate",
 }
+# The commands that have a line of their own in the overview; the others are only named.
+EVERYDAY = frozenset(
+    {"run", "status", "resume", "next", "feedback", "edit", "show", "list"}
+    | {"models", "wallet", "doctor", "serve"}
+)
 # Shown at the end of each command's help.
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "run": (
-        'dialectic run "A booking service for a village hall."',
-        'dialectic run "…" --models offline/architect,offline/skeptic*2 --out plans',
-        "dialectic run --file brief.pdf --pause --resource domain_standards=rules.md",
-        "dialectic run --file brief.md --budget 2.50 --dry-run",
-        'dialectic run --project "Village hall" "This time for the winter only."',
+        'dialectic run "A booking service for a village hall." --out plans',
+        "dialectic run --file brief.md --models offline/architect,offline/skeptic*2",
+        "dialectic run --budget 2.50 --dry-run < brief.md",
     ),
     "status": ("dialectic status", "dialectic status 41ac --quote"),
     "watch": ("dialectic watch 41ac", "dialectic watch 41ac --json | jq .type"),
@@ -95,7 +105,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "seat list": ("dialectic seat list 41ac",),
     "seat drop": ("dialectic seat drop 41ac 2",),
     "seat replace": ("dialectic seat replace 41ac 2 offline/skeptic",),
-    "wallet balance": ("dialectic wallet balance", "dialectic wallet balance --org Bakers"),
+    "wallet balance": (
+        "dialectic wallet balance",
+        "dialectic wallet balance --org Bakers --as alice",
+    ),
     "wallet topup": (
         'dialectic wallet topup 20 --note "for May"',
         "dialectic wallet topup 50 --org Bakers --as alice",
@@ -111,12 +124,19 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "import": ("dialectic import hall.zip",),
     "project list": ("dialectic project list",),
     "project change": ('dialectic project change 41ac --domain "Software Development"',),
+    "rename": ('dialectic rename 41ac "Village hall, second try"',),
+    "archive": ('dialectic archive "Village hall"', "dialectic archive 41ac --restore"),
+    "delete": ('dialectic delete "Village hall"', "dialectic delete 41ac --yes"),
     "resource add": ('dialectic resource add "Village hall" domain_standards=rules.md',),
     "resource list": ('dialectic resource list "Village hall"',),
     "resource remove": ('dialectic resource remove "Village hall" 7f94',),
     "models list": ("dialectic models list",),
     "models sync": ("dialectic models sync openai",),
     "models test": ("dialectic models test offline/skeptic",),
+    "models alias": (
+        "dialectic models alias two offline/architect,offline/skeptic",
+        "dialectic models alias",
+    ),
     "endpoint add": (
         "dialectic endpoint add acme --url URL --model m,window=64000,output=8000",
         "dialectic endpoint add acme --url URL --model m --key-file - --replace",
@@ -126,29 +146,29 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "endpoint remove": ("dialectic endpoint remove acme",),
     "process list": ("dialectic process list",),
     "process show": ("dialectic process show standard --models 4",),
+    "process new": ("dialectic process new my-process --from digest",),
     "process check": ("dialectic process check my-process",),
     "feedback": (
         'dialectic feedback 41ac thesis "Think of winter too."',
-        "dialectic feedback 41ac antithesis --file notes.md --on 7f94",
+        "dialectic feedback 41ac thesis --file notes.md --on 7f94",
     ),
-    "edit": ("dialectic edit 7f94 --file better.md", "dialectic edit 7f94 --file - < better.md"),
+    "edit": ("dialectic edit 7f94", "dialectic edit 7f94 --file better.md"),
     "rate": ("dialectic rate 7f94 4",),
     "next": ("dialectic next 41ac --out plans",),
     "iterate": ("dialectic iterate 41ac",),
     "retry": ("dialectic retry 41ac",),
     "notifications": ("dialectic notifications", "dialectic notifications --all --json"),
     "notifications read": ("dialectic notifications read", "dialectic notifications read 12 13"),
-    "regenerate": ("dialectic regenerate 7f94",),
+    "regenerate": (
+        "dialectic regenerate 7f94",
+        "dialectic regenerate --stale 41ac --dry-run",
+    ),
     "show": (
         "dialectic show 41ac",
         "dialectic show 7f94 > thesis.md",
         "dialectic show 7f94 --prompt",
     ),
-    "report": (
-        "dialectic report 41ac --open",
-        "dialectic report 41ac --out hall.html",
-        "dialectic report 41ac --pdf",
-    ),
+    "report": ("dialectic report 41ac --out hall.html",),
     "list": ("dialectic list", "dialectic list 41ac --all"),
     "diff": ("dialectic diff 7f94 a3c0",),
     "search": ('dialectic search "Village hall" "Who keeps the keys?" --limit 3',),
@@ -177,6 +197,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "org list": ("dialectic org list Bakers --as alice",),
     "org add": ("dialectic org add Bakers bob --role admin --as alice",),
     "org remove": ("dialectic org remove Bakers bob --as alice",),
+    "completion": (
+        "dialectic completion zsh > ~/.zfunc/_dialectic",
+        "dialectic completion bash > ~/.local/share/dialectic.bash",
+    ),
+    "help": ("dialectic help run", "dialectic help wallet topup"),
     "db migrate": ("dialectic db migrate",),
     "db url": ("dialectic db url",),
     "db shell": ("dialectic db shell",),
@@ -202,7 +227,6 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        del ctx
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"dialectic.cli.commands.{COMMANDS[cmd_name][0]}")
@@ -212,6 +236,8 @@ class LazyGroup(click.Group):
         refuse_empty_options(command)
         add_examples(command, cmd_name)
         keep_json_option(command)
+        if ctx.resilient_parsing:  # a shell asks for completions
+            complete_values(command)
         return command
 
     def invoke(self, ctx: click.Context) -> object:
@@ -227,26 +253,33 @@ class LazyGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except NoSuchCommand as error:
-            # click suggests only among loaded commands.
-            raise NoSuchCommand(error.command_name, possibilities=COMMANDS, ctx=ctx) from None
+            # click suggests only among loaded commands, and only in the same letter case.
+            near = find_near(error.command_name, COMMANDS)
+            raise NoSuchCommand(
+                error.command_name,
+                f"No such command {error.command_name!r}."
+                + (f" Did you mean {near!r}?" if near is not None else ""),
+                ctx=ctx,
+            ) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        del ctx
         names = list(COMMANDS)
+        shown = COMMANDS if ctx.meta.get("dialectic.everything") else EVERYDAY
         places = [*map(names.index, SECTIONS), len(names)]
         width = max(map(len, names))
         for title, (first, end) in zip(SECTIONS.values(), itertools.pairwise(places), strict=True):
+            some = names[first:end]
+            rows = [(name.ljust(width), COMMANDS[name][1]) for name in some if name in shown]
+            if others := [name for name in some if name not in shown]:
+                rows.append(("also".ljust(width), ", ".join(others)))
             with formatter.section(title):
-                rows = [(name.ljust(width), COMMANDS[name][1]) for name in names[first:end]]
                 formatter.write_dl(rows)
 
 
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="A SESSION or CONTRIBUTION is an id or a prefix of one; `list` shows them. State is "
-    "kept in DIALECTIC_HOME. Documents and JSON go to stdout, all else to stderr. `dialectic "
-    "COMMAND -h` has examples.",
+    epilog="`dialectic help COMMAND` has examples; `help --all` lists every command.",
 )
 @click.version_option(__version__, prog_name="dialectic")
 @click.option(

@@ -66,6 +66,7 @@ from dialectic.contract.sessions import (
     SessionPlan,
     SessionRequest,
     SessionSummary,
+    StaleDocuments,
 )
 from dialectic.core.documents.file_paths import WorkStatus
 from dialectic.core.job import ENDED, JobStatus
@@ -215,14 +216,17 @@ class RemoteBackend:
 
     # -- existing projects
 
-    async def list_projects(self, limit: int) -> list[ProjectSummary]:
-        return await take(self._client.list_projects(), limit)
+    async def list_projects(self, limit: int, *, archived: bool | None) -> list[ProjectSummary]:
+        return await take(self._client.list_projects(archived=archived), limit)
 
     async def load_project(self, project_id: UUID) -> Project:
         return await self._client.get_project(project_id)
 
     async def change_project(self, project_id: UUID, wanted: ProjectChange) -> Project:
         return await self._client.change_project(project_id, **wanted.model_dump())
+
+    async def delete_project(self, project_id: UUID) -> None:
+        await self._client.delete_project(project_id)
 
     async def add_session(self, project_id: UUID, request: RunRequest) -> UUID:
         for given in request.resources:
@@ -246,8 +250,10 @@ class RemoteBackend:
 
     # -- looking
 
-    async def list_sessions(self, limit: int) -> list[SessionSummary]:
-        return await take(self._client.list_sessions(), limit)
+    async def list_sessions(
+        self, limit: int, *, project_id: UUID | None = None, archived: bool | None = None
+    ) -> list[SessionSummary]:
+        return await take(self._client.list_sessions(project_id, archived=archived), limit)
 
     async def look(self, session_id: UUID, *, after: int = 0, quote: bool = False) -> SessionDetail:
         return await self._client.look(session_id, after=after, quote=quote)
@@ -380,6 +386,12 @@ class RemoteBackend:
 
     async def regenerate(self, contribution_id: UUID) -> UUID:
         return (await self._client.regenerate(contribution_id)).job_ids[0]
+
+    async def list_stale(self, session_id: UUID) -> StaleDocuments:
+        return await self._client.list_stale(session_id)
+
+    async def regenerate_stale(self, session_id: UUID) -> list[UUID]:
+        return (await self._client.regenerate_stale(session_id)).job_ids
 
     async def replace_plan_file(self, project_id: UUID, path: str, content: str) -> PlanFile:
         return await self._client.replace_plan_file(project_id, path, content)

@@ -238,6 +238,24 @@ def say(text: str) -> None:
         click.echo(shown, err=True)
 
 
+async def ask_yes(question: str) -> bool:
+    """Ask a question and read a line from the terminal so that ^C still ends the command."""
+    click.echo(printable(question), err=True, nl=False)
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[str] = loop.create_future()
+
+    def read() -> None:
+        loop.remove_reader(sys.stdin.fileno())
+        if not answer.done():
+            answer.set_result(sys.stdin.readline())
+
+    loop.add_reader(sys.stdin.fileno(), read)
+    try:
+        return (await answer).strip().lower() in ("y", "yes")
+    finally:
+        loop.remove_reader(sys.stdin.fileno())
+
+
 def wrap(text: str, width: int) -> str:
     """Wrap lines between words at the terminal's width, with an indent."""
     return "\n".join(

@@ -126,6 +126,8 @@ class Operations:
     list_versions = ListOperation(sessions.list_versions)
     edit = Operation(sessions.edit)
     regenerate = Operation(sessions.regenerate)
+    list_stale = Operation(sessions.list_stale)
+    regenerate_stale = Operation(sessions.regenerate_stale)
     rate = Operation(sessions.rate)
     get_document = Operation(projects.get_document)
 

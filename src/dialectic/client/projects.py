@@ -50,9 +50,9 @@ def create_project(
     return act("/projects", Project, body, key=key)
 
 
-def list_projects() -> Call[Page[ProjectSummary]]:
-    """List projects, newest first."""
-    return get("/projects", Page[ProjectSummary])
+def list_projects(*, archived: bool | None = None) -> Call[Page[ProjectSummary]]:
+    """List projects, newest first: all, the archived ones (True) or the others (False)."""
+    return get("/projects", Page[ProjectSummary], archived=archived)
 
 
 def get_project(project_id: UUID) -> Call[Project]:

@@ -39,6 +39,7 @@ from dialectic.contract.sessions import (
     SessionQuote,
     SessionRequest,
     SessionSummary,
+    StaleDocuments,
     SubmitRequest,
 )
 
@@ -56,10 +57,16 @@ def quote_run(request: QuoteRequest) -> Call[RunQuote]:
     return act("/quotes", RunQuote, request)
 
 
-def list_sessions(project_id: UUID | None = None) -> Call[Page[SessionSummary]]:
-    """List sessions of a project, or all, newest first."""
-    path = "/sessions" if project_id is None else f"/projects/{project_id}/sessions"
-    return get(path, Page[SessionSummary])
+def list_sessions(
+    project_id: UUID | None = None, *, archived: bool | None = None
+) -> Call[Page[SessionSummary]]:
+    """List sessions of a project, or all, newest first.
+
+    Of all sessions, `archived` keeps those of archived projects (True) or the others (False).
+    """
+    if project_id is not None:
+        return get(f"/projects/{project_id}/sessions", Page[SessionSummary])
+    return get("/sessions", Page[SessionSummary], archived=archived)
 
 
 def get_session(session_id: UUID) -> Call[Session]:
@@ -255,6 +262,16 @@ def edit(
 def regenerate(contribution_id: UUID, *, key: str | None = None) -> Call[CreatedJobs]:
     """Regenerate a contribution with the same model."""
     return act(f"/contributions/{contribution_id}/regenerate", CreatedJobs, key=key)
+
+
+def list_stale(session_id: UUID) -> Call[StaleDocuments]:
+    """List the documents that rest on something newer, with what new ones would cost."""
+    return get(f"/sessions/{session_id}/stale", StaleDocuments)
+
+
+def regenerate_stale(session_id: UUID, *, key: str | None = None) -> Call[CreatedJobs]:
+    """Regenerate every document that rests on something newer, in order."""
+    return act(f"/sessions/{session_id}/regenerate-stale", CreatedJobs, key=key)
 
 
 def rate(contribution_id: UUID, rating: int, *, key: str | None = None) -> Call[SavedFeedback]:

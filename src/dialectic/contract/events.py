@@ -288,6 +288,12 @@ class SessionPaused(SessionEvent):
     type = "session_paused"
 
 
+class SessionResumed(SessionEvent):
+    """A user resumed the session."""
+
+    type = "session_resumed"
+
+
 class SessionCancelled(SessionEvent):
     """A user cancelled the session."""
 
@@ -323,6 +329,7 @@ EVENT_TYPES: tuple[type[SessionEvent], ...] = (
     JobPaused,
     PlanFileKept,
     SessionPaused,
+    SessionResumed,
     SessionCancelled,
     SeatChanged,
 )

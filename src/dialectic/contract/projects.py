@@ -46,7 +46,7 @@ class ProjectRequest(RequestBody):
     )
     name: Line = Field(
         default="",
-        description="If empty, the first words of the prompt.",
+        description="If empty, the first sentence of the prompt.",
         examples=["Village hall"],
     )
     domain: Name = Field(

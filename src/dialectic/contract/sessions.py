@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
-from pydantic import BaseModel, Field, SkipValidation, model_validator
+from pydantic import BaseModel, Field, SkipValidation, computed_field, model_validator
 
 from dialectic.contract.base import (
     Column,
@@ -26,6 +26,7 @@ from dialectic.contract.contributions import (
 )
 from dialectic.contract.projects import RESOURCES_MAX, Overlay, ProjectRequest, ResourceRequest
 from dialectic.core.documents.shortcomings import describe_all
+from dialectic.core.documents.staleness import Kept
 from dialectic.core.models.model import MODELS_PER_SESSION_MAX
 from dialectic.core.money.quote import Amount, AnswerLimit, Quote, SessionForecast
 from dialectic.core.process.definition import SHRINK_MAX, Process
@@ -51,6 +52,7 @@ OutputTokens = Annotated[
 ]
 
 
+STATUS_TEXT = "The status in words, for people."
 FULL_ANSWERS = "Whether calls wait for money rather than get a shorter answer for lack of it."
 
 
@@ -171,6 +173,7 @@ class SessionSummary(ResponseBody):
     status: str = Field(examples=["generating_thesis"])
     current_stage: Annotated[str, Column("current_stage_slug")]
     iteration: Annotated[int, Column("iteration_count")]
+    until: Annotated[str, Column("until_stage_slug")]
     model_count: int
     created_at: datetime
 
@@ -178,6 +181,11 @@ class SessionSummary(ResponseBody):
     def state(self) -> SessionState:
         """The stage and the phase that the status shows."""
         return SessionState.parse(self.status, self.current_stage)
+
+    @computed_field(description=STATUS_TEXT, examples=["waiting for you after thesis"])  # type: ignore[prop-decorator]
+    @property
+    def status_text(self) -> str:
+        return self.state.describe(self.until)
 
 
 class Session(SessionSummary):
@@ -190,7 +198,6 @@ class Session(SessionSummary):
     seats: list[Seat]
     lead: str
     process: Annotated[str, Column("process_name")]
-    until: Annotated[str, Column("until_stage_slug")]
     is_autopilot: bool
     continue_until_complete: bool
     wait_for_all: bool
@@ -224,6 +231,31 @@ class SessionQuote(QuoteTotals):
     answer_limits: list[AnswerLimit] = Field(
         default=[], description="Where the available money will limit the answers."
     )
+
+
+class StaleDocument(ResponseBody):
+    """A document that was written from an older version of another."""
+
+    id: UUID = Field(description="Its newest version.")
+    stage: str
+    iteration: Annotated[int, Column("iteration_number")]
+    type: Annotated[str, Column("contribution_type")] = Field(examples=["antithesis"])
+    model: Annotated[str, Column("model_name")]
+    seat: Annotated[int | None, Column("model_index")]
+    path: Annotated[str, Column("storage_path")]
+    job_id: UUID | None = Field(description="The open job that writes it again, if there is one.")
+    kept: Kept | None = Field(
+        description="Why it is left as it is: a person edited it, or its job was not imported."
+    )
+
+
+class StaleDocuments(ResponseBody):
+    """The stale documents of a session, and what it costs to write them again."""
+
+    documents: list[StaleDocument] = Field(description="In the order in which they are written.")
+    kept: list[StaleDocument] = Field(description="Those that are left as they are.")
+    quote: QuoteTotals = Field(description="Calls, tokens, money and time, in total and by stage.")
+    lines: Quote = Field(description="The single lines that the totals add up.")
 
 
 RESPONSES_MAX = 500
@@ -324,6 +356,11 @@ class SessionRecord(ResponseBody):
     def state(self) -> SessionState:
         """The stage and the phase that the status shows."""
         return SessionState.parse(self.status, self.current_stage_slug)
+
+    @computed_field(description=STATUS_TEXT)  # type: ignore[prop-decorator]
+    @property
+    def status_text(self) -> str:
+        return self.state.describe(self.until_stage_slug)
 
 
 class StageRecord(ResponseBody):

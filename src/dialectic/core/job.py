@@ -36,6 +36,23 @@ class JobStatus(enum.StrEnum):
     CANCELLED = "cancelled"
 
 
+_WORDS = {
+    JobStatus.PENDING: "waiting for a worker",
+    JobStatus.PROCESSING: "running",
+    JobStatus.WAITING_FOR_CHILDREN: "waiting for its parts",
+    JobStatus.PENDING_NEXT_STEP: "waiting for a worker",
+    JobStatus.WAITING_FOR_PREREQUISITE: "waiting for other documents",
+    JobStatus.PENDING_CONTINUATION: "continues soon",
+    JobStatus.RETRYING: "tries again soon",
+    JobStatus.RETRY_LOOP_FAILED: "failed after all retries",
+}
+
+
+def describe_status(status: JobStatus) -> str:
+    """Describe the status of a job in words."""
+    return _WORDS.get(status, status.value)
+
+
 ENDED = frozenset(
     {JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.RETRY_LOOP_FAILED, JobStatus.CANCELLED}
 )
@@ -69,6 +86,8 @@ class _Payload(_Part):
     # 1 for the planned job; a later edition replaces the contribution named below.
     edition: int = Field(default=1, ge=1)
     replaces: UUID | None = None
+    # Jobs whose documents it reads: it runs when all of them have completed.
+    after: tuple[UUID, ...] = ()
 
     @property
     def variant(self) -> int:

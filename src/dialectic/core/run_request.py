@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from dialectic.core.process.definition import Process
+from dialectic.core.suggestion import find_same, suggest
 from dialectic.core.text import clean_line, clean_text
 from dialectic.errors import TooLarge, UsageError
 
-DERIVED_NAME_CHARS_MAX = 60
 NAME_CHARS_MAX = 500
 # An overlay is in every prompt and is never shortened.
 OVERLAY_CHARS_MAX = 8_000
@@ -72,18 +72,14 @@ def check_run_request(process: Process, *, until: str | None, domain: str) -> st
 
 def get_domain(domain: str, known: Collection[str], who: str) -> str:
     """Find a domain among those that `who` has; letter case and spaces do not matter."""
-    by_key = {_fold(name): name for name in known}
-    if (found := by_key.get(_fold(domain))) is not None:
+    if (found := find_same(domain, known)) is not None:
         return found
+    hint = suggest(domain, known, "Choose one of them.")
     raise UsageError(
-        f"{who} no domain {domain!r}. Known domains: {', '.join(known)}. Choose one of them.",
+        f"{who} no domain {domain!r}. Known domains: {', '.join(known)}. {hint}",
         reason="no_domain",
         subject=domain,
     )
-
-
-def _fold(name: str) -> str:
-    return " ".join(name.replace("-", " ").replace("_", " ").split()).casefold()
 
 
 def get_lead(models: Sequence[str], lead: str | None) -> int:
@@ -91,18 +87,10 @@ def get_lead(models: Sequence[str], lead: str | None) -> int:
     if not lead:
         return 1
     if lead not in models:
+        hint = suggest(lead, models, "Choose one of them.")
         raise UsageError(
-            f"The lead {lead!r} is not among the models: {', '.join(models)}.",
+            f"The lead {lead!r} is not among the models: {', '.join(models)}. {hint}",
             reason="lead_not_asked",
             subject=lead,
         )
     return list(models).index(lead) + 1
-
-
-def derive_name(prompt: str) -> str:
-    """Derive a project's name from the first words of its prompt."""
-    first_line = next(line for line in prompt.splitlines() if line.strip())
-    words = clean_line(first_line.strip("#*- \t")) or "project"
-    if len(words) <= DERIVED_NAME_CHARS_MAX:
-        return words
-    return words[:DERIVED_NAME_CHARS_MAX].rsplit(" ", 1)[0]

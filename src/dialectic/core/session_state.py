@@ -39,6 +39,17 @@ _STATUSES = {
 }
 
 
+_WORDS = {
+    Phase.PENDING: "about to start {}",
+    Phase.GENERATING: "working on {}",
+    Phase.STAGE_COMPLETE: "waiting for you after {}",
+    Phase.ITERATION_COMPLETE: "done",
+    Phase.FAILED: "failed in {}",
+    Phase.PAUSED: "paused in {}",
+    Phase.CANCELLED: "cancelled in {}",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class SessionState:
     """The stage of a session and its phase."""
@@ -64,6 +75,12 @@ class SessionState:
     def status(self) -> str:
         """The string that shows the state, such as `generating_thesis`."""
         return _STATUSES[self.phase].format(self.stage)
+
+    def describe(self, until: str) -> str:
+        """Describe the state in words, for a session that ends after the stage `until`."""
+        if self.phase is Phase.STAGE_COMPLETE and self.stage == until:
+            return f"done up to {self.stage}"
+        return _WORDS[self.phase].format(self.stage)
 
     def is_complete(self, until: str) -> bool:
         """Tell whether the work is done up to the stage `until`."""

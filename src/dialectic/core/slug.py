@@ -14,6 +14,8 @@ from slugify import slugify
 from dialectic.errors import UsageError
 
 SLUG_CHARS_MAX = 64
+# Short enough for a suffix.
+TITLE_CHARS_MAX = 54
 # Enough of a name; normalising a long run of accents is not linear.
 NAME_CHARS_READ = 1_000
 _SUFFIX_CHARS = 8
@@ -65,6 +67,23 @@ def slugify_name(text: str, *, fallback: str) -> str:
         return slug
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     return _with_suffix(slug or fallback, digest[:_SUFFIX_CHARS])
+
+
+def slugify_title(text: str, *, fallback: str) -> str:
+    """Make the slug of a title: its first whole words, transliterated, without a hash.
+
+    Two titles may have the same slug; the caller makes it unique.
+    """
+    slug = slugify(
+        text[:NAME_CHARS_READ],
+        entities=False,
+        decimal=False,
+        hexadecimal=False,
+        max_length=TITLE_CHARS_MAX,
+        word_boundary=True,
+        backend="text-unidecode",
+    )
+    return slug if is_slug(slug) else slugify_name(text, fallback=fallback)
 
 
 def disambiguate(slug: str, unique: object) -> str:

@@ -72,6 +72,7 @@ from dialectic.pipeline.save import (
     save_total,
     save_turn,
     save_wait,
+    save_wait_for_others,
 )
 
 
@@ -79,6 +80,8 @@ async def run_job(engine: Engine, job: Job) -> None:
     """Run one claimed job. Returns when its outcome is saved; raises the error otherwise."""
     engine.failpoints.reach("after_claim")
     payload = parse_payload(job.payload_json)
+    if payload.after and await save_wait_for_others(engine, job, payload.after):
+        return
     context = await load_job_context(engine, job, payload)
     match payload:
         case PlanPayload() if not context.chunks:

@@ -11,7 +11,7 @@ earlier by any worker that publishes pending files.
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -320,6 +320,23 @@ async def save_need(engine: Engine, job: Job, needed: Needed) -> None:
     combine = _build_job(job, needed)  # without a parent: other jobs may wait for it too
     reason = "waiting for its inputs to be combined"
     await _commit(engine, job, lambda c: jobs.wait_for(c, job, combine, reason=reason))
+
+
+async def save_wait_for_others(engine: Engine, job: Job, others: Sequence[UUID]) -> bool:
+    """Let a job wait for the first of these jobs that has not completed; say whether there is one.
+
+    If that job has failed, this one fails too.
+    """
+
+    async def find(connection: Connection) -> UUID | None:
+        return await jobs.find_incomplete(connection, others)
+
+    needed = await engine.db.transact(job.tenant_id, find)
+    if needed is None:
+        return False
+    reason = "waiting for the documents it reads"
+    await _commit(engine, job, lambda c: jobs.wait_for_job(c, job, needed, reason=reason))
+    return True
 
 
 async def save_level(engine: Engine, job: Job, level: Level) -> None:

@@ -17,7 +17,8 @@ from pathlib import Path
 from dialectic.core.process.check import build_process
 from dialectic.core.process.definition import SHARED_PROMPTS, SLUG, Process
 from dialectic.core.strict_json import Json
-from dialectic.errors import ConfigurationError, InvalidProcess, NotFound
+from dialectic.core.suggestion import suggest
+from dialectic.errors import ConfigurationError, Conflict, InvalidProcess, NotFound, UsageError
 
 FILE_NAME = "process.toml"
 STANDARD = "standard"
@@ -59,6 +60,7 @@ def _build_not_found(name: str, own: Path | None, advice: str = "") -> NotFound:
     mine = _list_names(own) if own is not None else []
     sentences = (
         f"Process {name!r} does not exist.",
+        suggest(name, [*mine, *_list_names(_shipped())]),
         f"Shipped: {', '.join(_list_names(_shipped()))}.",
         f"Your own: {', '.join(mine)}." if mine else "",
         advice,
@@ -86,6 +88,59 @@ def list_processes(own: Path) -> list[Listed]:
     taken = {one.name for one in listed}
     shipped = [name for name in _list_names(_shipped()) if name not in taken]
     return listed + [Listed(name, None, load_process(name)) for name in shipped]
+
+
+def copy_process(source: str, name: str, *, own: Path) -> Path:
+    """Copy a process into the user's own folder under another name; return its folder."""
+    target = own / name
+    if re.fullmatch(SLUG, name) is None:
+        raise UsageError(
+            f"{name!r} cannot be the name of a process. Use lower-case letters, digits and `-`.",
+            reason="bad_name",
+            subject=name,
+        )
+    if target.exists():
+        raise Conflict(
+            f"{target} exists already. Choose another name, or change the files there.",
+            reason="exists",
+            subject=str(target),
+        )
+    load_process(source, own=own)  # raises unless it is a valid process
+    begun = _get_folder(source, own)
+    texts = {
+        FILE_NAME: _rename(begun.joinpath(FILE_NAME).read_text(encoding="utf-8"), name),
+        **_read_texts(begun, "prompts", ".md"),
+        **_read_texts(begun, "overlays", ".toml"),
+    }
+    try:
+        for path, text in texts.items():
+            (target / path).parent.mkdir(parents=True, exist_ok=True)
+            (target / path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(
+            f"{target} cannot be written: {error.strerror}. Correct the permissions of {own}.",
+            reason="unwritable",
+            subject=str(target),
+        ) from None
+    _load_own(target)
+    return target
+
+
+def _get_folder(source: str, own: Path) -> Traversable:
+    places: tuple[Traversable, ...] = (Path(source), Path(source).parent)
+    if re.fullmatch(SLUG, source):
+        places = (own / source, _shipped() / source, *places)
+    return next(place for place in places if _holds_process(place))
+
+
+def _rename(text: str, name: str) -> str:
+    """Give a process file another name; its comments stay."""
+    return re.sub(r"(?m)^name\s*=.*$", f'name = "{name}"', text, count=1)
+
+
+def _read_texts(folder: Traversable, part: str, ending: str) -> dict[str, str]:
+    entries = _list_entries(folder.joinpath(part), ending)
+    return {f"{part}/{one.name}": one.read_text(encoding="utf-8") for one in entries}
 
 
 def get_shared_prompt(process: Process, name: str) -> str:

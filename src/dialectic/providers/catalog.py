@@ -7,7 +7,6 @@ wire format; it knows no vendor and does not connect yet.
 from __future__ import annotations
 
 import asyncio
-import difflib
 import enum
 import functools
 import importlib.resources
@@ -23,6 +22,7 @@ from dialectic.core.access import Secret
 from dialectic.core.models.endpoint import Endpoint, WireFormat
 from dialectic.core.models.endpoint_config import Place, parse_embeddings, parse_models
 from dialectic.core.models.model import ModelCard, parse_model_list
+from dialectic.core.suggestion import find_near, suggest
 from dialectic.errors import (
     ConfigurationError,
     KeyMissing,
@@ -229,17 +229,18 @@ class Catalog:
         endpoint, slash, model = name.partition("/")
         if not slash:  # the endpoint is missing
             endpoint, model = "", name
-        owned = [one for one in known if one.startswith(f"{endpoint}/")] if endpoint else []
+        prefix = f"{endpoint}/".casefold()
+        owned = [one for one in known if one.casefold().startswith(prefix)] if endpoint else []
         models = {one.partition("/")[2]: one for one in owned or known}
         if owned or not slash:
-            near = difflib.get_close_matches(model, models, n=1, cutoff=0.6)
-            return [models[one] for one in near]
-        return difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+            near = find_near(model, models)
+            return [] if near is None else [models[near]]
+        near = find_near(name, known)
+        return [] if near is None else [near]
 
     def _miss_embedding(self, name: str) -> ConfigurationError:
         endpoint, _, model = name.partition("/")
-        near = difflib.get_close_matches(name, self.embeddings, n=1, cutoff=0.6)
-        hint = f"Did you mean `{near[0]}`?" if near else "Name another model."
+        hint = suggest(name, self.embeddings, "Name another model.")
         if endpoint in self.endpoints and model:
             hint = (
                 "Give its dimensions, max_input_tokens, price and tokenizer in config.toml under "

@@ -48,33 +48,27 @@ NEED_SHARE = 0.6
 WORDS_SHARE = 1 / 3
 WORDS_MIN = 3
 WORD_CHARS_MIN = 4
-# After the first places, every fifth piece is the best of an angle, in turn: a small weight alone
-# would never let in what only an angle has found.
+# The need alone ranks the first places: there an angle with any weight costs quality. After them
+# every fifth piece is the best of an angle, in turn.
 FIRST_PLACES = 10
 ANGLE_EVERY = 5
 
 
 class Angle(enum.Enum):
-    """An angle on a need: the cues that its query adds, and its weight."""
+    """An angle on a need: the cues that its query adds."""
 
-    BROAD = ("", 1.0)
+    BROAD = ""
     NOVEL = (
         "new unusual original surprising unlike alternative instead only first unique different "
-        "idea",
-        0.1,
+        "idea"
     )
     CONFLICTING = (
-        "contradict doubt object risk fail disagree however wrong but cannot unless problem",
-        0.1,
+        "contradict doubt object risk fail disagree however wrong but cannot unless problem"
     )
 
     @property
     def cues(self) -> str:
-        return self.value[0]
-
-    @property
-    def weight(self) -> float:
-        return self.value[1]
+        return self.value
 
 
 ALL_ANGLES = tuple(Angle)
@@ -176,27 +170,23 @@ async def find(
         return [await memory.match_chunks(connection, scope, asked) for asked in questions]
 
     answers = await db.transact(tenant_id, look)
-    weights = [query.angle.weight for query in queries]
     # In a thread: comparing hundreds of pieces would block the event loop.
-    return await asyncio.to_thread(choose, answers, weights, limit)
+    return await asyncio.to_thread(choose, answers, limit)
 
 
-def choose(answers: Sequence[Sequence[Match]], weights: Sequence[float], limit: int) -> list[Match]:
+def choose(answers: Sequence[Sequence[Match]], limit: int) -> list[Match]:
     """Merge the results, and choose the best pieces that differ. Pure.
 
-    The first result is that of the need; the others are angles on it, which get their own places.
+    The first result is that of the need, which decides the scores; the others are angles on it,
+    which get their own places.
     """
     import numpy as np
 
-    scores: dict[int, float] = {}
-    matches: dict[int, Match] = {}
-    for answer, weight in zip(answers, weights, strict=True):
-        for match in answer:
-            matches.setdefault(match.id, match)
-            scores[match.id] = scores.get(match.id, 0.0) + weight * match.score
+    matches = {match.id: match for answer in reversed(answers) for match in answer}
     if not matches:
         return []
-    best = max(scores.values())
+    scores = dict.fromkeys(matches, 0.0) | {match.id: match.score for match in answers[0]}
+    best = max(scores.values()) or 1.0
     ids = sorted(matches, key=lambda key: (-scores[key], key))
     relevance = np.asarray([scores[key] / best for key in ids])
     rows = np.asarray([matches[key].vector for key in ids], dtype=np.float32)

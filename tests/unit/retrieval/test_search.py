@@ -108,17 +108,18 @@ def test_each_place_is_chosen_at_most_once_and_the_best_first(
     assert relevance[chosen[0]] == max(relevance)
 
 
-def test_what_several_angles_bring_counts_more() -> None:
-    broad = [match(1, 0.5, (1.0, 0.0)), match(2, 0.5, (0.0, 1.0))]
-    novel = [match(2, 0.5, (0.0, 1.0)), match(3, 0.1, (0.6, 0.8))]
-    found = choose([broad, novel], [1.0, Angle.NOVEL.weight], 3)
-    assert [piece.position for piece in found] == [2, 1, 3]
-    assert found[0].score == 1.0
-    assert choose([[], []], [1.0, 1.0], 3) == []
+def test_the_need_alone_ranks_and_what_only_an_angle_brings_comes_after_it() -> None:
+    broad = [match(1, 0.5, (1.0, 0.0)), match(2, 0.4, (0.0, 1.0))]
+    novel = [match(3, 0.9, (0.6, 0.8)), match(2, 0.9, (0.0, 1.0))]
+    found = choose([broad, novel], 3)
+    assert [piece.position for piece in found] == [1, 2, 3]
+    assert [piece.score for piece in found] == [1.0, 0.8, 0.0]
+    assert [piece.position for piece in choose([[], novel], 3)] == [2, 3]
+    assert choose([[], []], 3) == []
 
 
 def test_pieces_are_put_into_the_order_of_their_sources() -> None:
-    found = choose([[match(n, 1.0 / n, (1.0, 0.0)) for n in (1, 2, 3, 4)]], [1.0], 4)
+    found = choose([[match(n, 1.0 / n, (1.0, 0.0)) for n in (1, 2, 3, 4)]], 4)
     first, second = uuid5(SPACE, "1"), uuid5(SPACE, "0")
     ordered = order_for_reading(found, [first, second])
     assert [piece.position for piece in ordered] == [1, 3, 2, 4]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Query, Response
 
 from dialectic.api.dependencies import Reading, Writing
-from dialectic.api.pagination import Listing
+from dialectic.api.pagination import Archived, Listing
 from dialectic.app import projects, search
 from dialectic.app.search import LIMIT_DEFAULT, LIMIT_MAX
 from dialectic.app.transaction import Transaction
@@ -41,9 +42,10 @@ async def create(tx: Transaction, body: ProjectRequest) -> Project:
 
 
 @router.get("/projects")
-async def list_projects(listing: Listing) -> Page[ProjectSummary]:
+async def list_projects(listing: Listing, archived: Archived = None) -> Page[ProjectSummary]:
     """List projects, newest first."""
-    return await listing.page("projects", lists.list_projects, ProjectSummary.model_validate)
+    fetch = partial(lists.list_projects, archived=archived)
+    return await listing.page("projects", fetch, ProjectSummary.model_validate)
 
 
 @router.get("/projects/{project_id}")

@@ -14,9 +14,9 @@ from fastapi import APIRouter, Path, Response
 
 from dialectic.api.dependencies import Reading, Spending, WriteRequest, Writing
 from dialectic.api.openapi import describe_response, more_problems
-from dialectic.api.pagination import Listing
+from dialectic.api.pagination import Archived, Listing
 from dialectic.api.routes.projects import ProjectId
-from dialectic.app import feedback, jobs, projects, report, seats, sessions
+from dialectic.app import feedback, jobs, projects, report, seats, sessions, stale
 from dialectic.app.quotes import quote_session as find_quote
 from dialectic.app.transaction import Transaction
 from dialectic.contract.base import Page
@@ -33,6 +33,7 @@ from dialectic.contract.sessions import (
     SessionQuote,
     SessionRequest,
     SessionSummary,
+    StaleDocuments,
     SubmitRequest,
 )
 from dialectic.core.documents.report import build_policy
@@ -72,9 +73,9 @@ async def list_sessions_of_project(project_id: ProjectId, listing: Listing) -> P
 
 
 @router.get("/sessions")
-async def list_sessions(listing: Listing) -> Page[SessionSummary]:
+async def list_sessions(listing: Listing, archived: Archived = None) -> Page[SessionSummary]:
     """List all sessions, newest first."""
-    every = partial(lists.list_sessions, project_id=None)
+    every = partial(lists.list_sessions, project_id=None, archived=archived)
     return await listing.page("sessions", every, SessionSummary.model_validate)
 
 
@@ -125,6 +126,12 @@ async def drop_seat(session_id: SessionId, seat: SeatNumber, write: Spending) ->
     return await _act(write, seats.drop, session_id, seat)
 
 
+@router.get("/sessions/{session_id}/stale")
+async def list_stale(session_id: SessionId, context: Reading) -> StaleDocuments:
+    """List the documents that rest on something newer, in order, and what new ones would cost."""
+    return await stale.look(context, session_id)
+
+
 # -- actions --------------------------------------------------------------------------------------
 
 
@@ -152,6 +159,21 @@ async def _act(
         return await sessions.get(tx, session_id)
 
     return await write.answer(run)
+
+
+@actions.post(
+    "/sessions/{session_id}/regenerate-stale",
+    status_code=202,
+    response_model=CreatedJobs,
+    responses=more_problems(402),
+)
+async def regenerate_stale(session_id: SessionId, write: Spending) -> Response:
+    """Regenerate every document that rests on something newer, each after what it reads."""
+
+    async def regenerate(tx: Transaction) -> CreatedJobs:
+        return CreatedJobs(job_ids=await stale.regenerate(tx, session_id))
+
+    return await write.answer(regenerate)
 
 
 @actions.post("/sessions/{session_id}/submit", status_code=202, response_model=Session)

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import click
 
+from dialectic.cli.aliases import expand_model
 from dialectic.cli.backend import Backend, get_id_to_change, with_backend
 from dialectic.cli.error_report import report_error
 from dialectic.cli.input import read_text
@@ -67,7 +68,8 @@ async def chat(
         await _list_prompts(backend, as_json=as_json)
         return
     talk = Talk(backend, full=full, max_output_tokens=max_output_tokens, as_json=as_json)
-    talk.model = await backend.choose_model(model)
+    wished = model and expand_model(model, backend.settings.home)
+    talk.model = await backend.choose_model(wished)
     talk.system = system
     if system_prompt is not None:
         talk.system_prompt_id = await _get_prompt_id(backend, system_prompt, system)

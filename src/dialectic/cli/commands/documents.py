@@ -14,6 +14,7 @@ import click
 
 from dialectic.app.search import LIMIT_DEFAULT, check_query
 from dialectic.cli.backend import Backend, with_backend
+from dialectic.cli.commands.projects import archived_option
 from dialectic.cli.commands.sessions import show_list, show_session
 from dialectic.cli.display.markdown import show_markdown
 from dialectic.cli.terminal import count, echo_json, printable, say
@@ -184,12 +185,15 @@ def _format_prompt(request: Request) -> str:
 @click.command(name="list")
 @click.argument("session", required=False)
 @click.option("--all", "everything", is_flag=True, help="Include drafts.")
+@archived_option
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @with_backend
-async def list_(backend: Backend, session: str | None, *, everything: bool, as_json: bool) -> None:
+async def list_(
+    backend: Backend, session: str | None, *, everything: bool, archived: bool, as_json: bool
+) -> None:
     """List all sessions, or the contributions of SESSION with their ids."""
     if session is None:
-        await show_list(backend, as_json=as_json)
+        await show_list(backend, as_json=as_json, archived=archived)
         return
     session_id = await backend.get_id(Kind.SESSION, session)
     detail = await backend.look(session_id)
@@ -333,4 +337,5 @@ async def import_(backend: Backend, file: Path, *, as_json: bool) -> None:
         for session_id in taken.session_ids:
             say(f"Session {session_id}")
     if taken.waiting:
-        say(f"{taken.waiting} file(s) wait in the database until storage has room.")
+        waiting = count(taken.waiting, "file")
+        say(f"Until storage has room, the database keeps {waiting} of it.")

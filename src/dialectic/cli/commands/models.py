@@ -1,8 +1,8 @@
-"""`dialectic models`: list models and prices, sync them, test one."""
+"""`dialectic models`: list models and prices, sync them, test one, give them short names."""
 
 from __future__ import annotations
 
-import difflib
+import shutil
 import sys
 import time
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ from decimal import Decimal
 import click
 
 from dialectic.app.installed import build_test, list_models
+from dialectic.cli.aliases import expand_model, load_aliases, remove_alias, set_alias
 from dialectic.cli.backend import open_backend
 from dialectic.cli.error_report import mark, say_remedy
 from dialectic.cli.terminal import (
@@ -21,12 +22,14 @@ from dialectic.cli.terminal import (
     printable,
     run_async,
     say,
+    wrap,
 )
 from dialectic.contract.accounts import ListedModel, Model
 from dialectic.core.models.messages import Reply, UsageSource
 from dialectic.core.models.model import ModelCard, parse_tokenizer
 from dialectic.core.money.price import format_credits, is_play, price_call
-from dialectic.errors import DialecticError, ExitCode, KeyMissing, UsageError
+from dialectic.core.suggestion import suggest
+from dialectic.errors import DialecticError, ExitCode, KeyMissing, NotFound, UsageError
 from dialectic.providers.catalog import Catalog, build_catalog
 from dialectic.providers.model_list import (
     CachedModels,
@@ -41,7 +44,7 @@ from dialectic.tokens.counting import CountMethod, TokenCount, count_request_tok
 
 @click.group()
 def models() -> None:
-    """Models: list, sync with endpoints, test."""
+    """Models: list, sync with endpoints, test, give short names."""
 
 
 # -- list -----------------------------------------------------------------------------------------
@@ -60,8 +63,9 @@ def list_(*, as_json: bool) -> None:
     if as_json:
         echo_json({"models": found})
         return
-    for line in build_table(found):
-        click.echo(printable(line))
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    for line in build_table(found, width):
+        click.echo(printable(line if width is None else wrap(line, width)))
     say("Prices are US dollars per million tokens, in and out. See docs/models.md.")
     if unknown := [one for one in found if isinstance(one, ListedModel)]:
         path = "the server's config.toml" if settings.server else settings.home / "config.toml"
@@ -77,18 +81,32 @@ async def _list(settings: Settings) -> list[Model]:
 HEADINGS = ("model", "window", "answer", "in", "out", "tokens", "facts", "state")
 
 
-def build_table(found: list[Model]) -> list[str]:
-    """Format the list as a table."""
+# Left out of a table that is too wide, first to last; `--json` has them.
+LESS_NEEDED = ("tokens", "facts", "answer", "window")
+
+
+def build_table(found: list[Model], columns_max: int | None = None) -> list[str]:
+    """Format the list as a table; leave out columns that do not fit."""
     cells = [HEADINGS, *map(_build_cells, found)]
     widths = [max(len(cell[column]) for cell in cells) for column in range(len(HEADINGS))]
-    return ["  ".join(_align(cell, widths)).rstrip() for cell in cells]
+    # The state is last, and its note may be long: it wraps between words.
+    state = max((len(one.state) for one in found), default=0)
+    shown = list(range(len(HEADINGS)))
+    for name in LESS_NEEDED:
+        wide = sum(widths[column] + 2 for column in shown[:-1]) + state
+        if columns_max is None or wide <= columns_max:
+            break
+        shown.remove(HEADINGS.index(name))
+    return ["  ".join(_align(cell, widths, shown)).rstrip() for cell in cells]
 
 
-def _align(cells: tuple[str, ...], widths: list[int]) -> list[str]:
+def _align(cells: tuple[str, ...], widths: list[int], shown: list[int]) -> list[str]:
     """Align numbers right and words left."""
     return [
-        cell.rjust(width) if 1 <= column <= 4 else cell.ljust(width)
-        for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        cells[column].rjust(widths[column])
+        if 1 <= column <= 4
+        else cells[column].ljust(widths[column])
+        for column in shown
     ]
 
 
@@ -150,8 +168,7 @@ async def _sync(settings: Settings, only: str | None) -> ExitCode:
 
 def _refuse(catalog: Catalog, only: str | None) -> DialecticError:
     if only is not None and only not in catalog.endpoints:
-        near = difflib.get_close_matches(only, catalog.endpoints, n=1)
-        hint = f"Did you mean `{near[0]}`?" if near else f"Known: {', '.join(catalog.endpoints)}."
+        hint = suggest(only, catalog.endpoints, f"Known: {', '.join(catalog.endpoints)}.")
         return UsageError(
             f"Endpoint {only!r} does not exist. {hint}",
             reason="no_endpoint",
@@ -179,6 +196,40 @@ def _compare(catalog: Catalog, name: str, seen: CachedModels) -> str:
     )
 
 
+# -- alias ----------------------------------------------------------------------------------------
+
+
+@models.command(short_help="Give models a short name, or list these names.")
+@click.argument("name", required=False)
+@click.argument("meant", metavar="MODEL,…", required=False)
+@click.option("--remove", is_flag=True, help="Forget the alias NAME.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def alias(name: str | None, meant: str | None, *, remove: bool, as_json: bool) -> None:
+    """Give MODEL the short NAME, which `--models` and `--model` then take; or list all aliases."""
+    home = load_settings(knows_server=True).home
+    if remove and (name is None or meant is not None):
+        raise UsageError("--remove needs the alias, and nothing else.", subject="--remove")
+    if name is not None and remove:
+        remove_alias(home, name)
+    elif name is not None and meant is not None:
+        set_alias(home, name, meant)
+    known = load_aliases(home)
+    if name is not None and not remove:
+        if name not in known:
+            hint = suggest(name, known, f"Known: {', '.join(known)}." if known else "")
+            raise NotFound(
+                f"Alias {name!r} does not exist. {hint}".rstrip(), reason="no_alias", subject=name
+            )
+        known = {name: known[name]}
+    if as_json:
+        echo_json({"aliases": known})
+        return
+    for one, models_meant in known.items():
+        click.echo(printable(f"{one}  {models_meant}"))
+    if not known:
+        say("No aliases.")
+
+
 # -- test -----------------------------------------------------------------------------------------
 
 
@@ -186,7 +237,8 @@ def _compare(catalog: Catalog, name: str, seen: CachedModels) -> str:
 @click.argument("model")
 def test(model: str) -> None:
     """Test MODEL with a real call of a few tokens, which is not charged to any wallet."""
-    sys.exit(run_async(_test(load_settings(), model)))
+    settings = load_settings()
+    sys.exit(run_async(_test(settings, expand_model(model, settings.home))))
 
 
 @dataclass(slots=True)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
+from typing import NoReturn
 from uuid import UUID
 
 import click
 
-from dialectic.cli.backend import Backend, run_with_backend, with_backend
+from dialectic.cli.backend import Backend, open_backend, run_with_backend, with_backend
 from dialectic.cli.display.results import update_copy
+from dialectic.cli.editor import can_edit, edit_text, keeping
 from dialectic.cli.input import read_text
 from dialectic.cli.options import name_command
-from dialectic.cli.terminal import echo_json, printable, say
+from dialectic.cli.terminal import echo_json, load_settings, printable, run_async, say
 from dialectic.contract.projects import Kind, PlanFile, PlanFileState
 from dialectic.core.documents.file_paths import WorkStatus
 from dialectic.core.documents.plan_files import strip_project
@@ -79,12 +82,29 @@ async def show(backend: Backend, project: str, file: str) -> None:
     help="Read the text from a file, `-` for stdin.",
 )
 def edit(project: str, file: str, source: Path | None) -> None:
-    """Replace a file of PROJECT's plan with your text.
+    """Change a file of PROJECT's plan in your editor, or replace it.
 
     FILE is a name, or the beginning of one.
     """
-    text = read_text(None, source, what="text", has_argument=False)
+    if source is None and can_edit():
+        edited = edit_text(run_async(_read(project, file)))
+        if edited is None:
+            say("Nothing was changed.")
+            return
+        with keeping(edited, name_command(f"plan edit {quote(project)} {quote(file)}")):
+            _replace(project, file, edited)
+    _replace(project, file, read_text(None, source, what="text", has_argument=False))
 
+
+async def _read(project: str, file: str) -> str:
+    async with open_backend(load_settings(knows_server=True)) as backend:
+        project_id = await backend.get_id(Kind.PROJECT, project)
+        found = get_file(await backend.list_plan(project_id), file)
+        data = await backend.read_file(project_id, found.path)
+        return data.decode("utf-8", "replace")
+
+
+def _replace(project: str, file: str, text: str) -> NoReturn:
     async def act(backend: Backend) -> ExitCode:
         project_id = await backend.get_id(Kind.PROJECT, project)
         found = get_file(await backend.list_plan(project_id), file)

@@ -1,4 +1,4 @@
-"""`dialectic process`: list, show and check processes."""
+"""`dialectic process`: list, show and check processes, and begin one of your own."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 from dialectic.app.installed import list_processes
 from dialectic.cli.backend import open_backend
 from dialectic.cli.display.process_graph import Pen, build_frame_pen, build_plain_pen, draw_process
+from dialectic.cli.options import name_command
 from dialectic.cli.terminal import (
     WIDTH_MIN,
     count,
@@ -31,7 +32,7 @@ from dialectic.core.process.definition import (
 from dialectic.core.strict_json import Json
 from dialectic.errors import InvalidProcess
 from dialectic.pipeline.outline import Outline, build_outline
-from dialectic.processes.loader import load_process
+from dialectic.processes.loader import FILE_NAME, copy_process, load_process
 from dialectic.settings import Settings
 
 MODELS_MAX = 32
@@ -48,7 +49,7 @@ models_option = click.option(
 
 @click.group()
 def process() -> None:
-    """Processes: list them, show one with its number of calls, check your own."""
+    """Processes: list them, show one with its number of calls, write and check your own."""
 
 
 @process.command("list", short_help="List the installed processes.")
@@ -179,6 +180,24 @@ def _describe_stage(stage: Stage, outline: Outline) -> Json:
         "input_artifact_rules": rules,
         "expected_output_artifacts": build_expected_output(stage),
     }
+
+
+@process.command(short_help="Begin a process of your own, as a copy of another.")
+@click.argument("name")
+@click.option(
+    "--from",
+    "source",
+    default="digest",
+    show_default=True,
+    metavar="P",
+    help="The process to copy, by name or folder.",
+)
+def new(name: str, *, source: str) -> None:
+    """Begin a process of your own called NAME, as a copy that you then change."""
+    folder = copy_process(source, name, own=load_settings().own_processes)
+    click.echo(printable(str(folder / FILE_NAME)))
+    say(f"Change it and its prompts/. `{name_command(f'process check {name}')}` checks it, ")
+    say(f'`{name_command(f"""run "…" --process {name}""")}` runs it. See docs/processes.md.')
 
 
 @process.command(short_help="Check a process of your own.")

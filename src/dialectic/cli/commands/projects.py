@@ -1,21 +1,27 @@
-"""`dialectic project, resource`: existing projects and the files that every prompt includes."""
+"""`dialectic project, rename, archive, delete, resource`: existing projects and their files."""
 
 from __future__ import annotations
 
+import sys
 from uuid import UUID
 
 import click
 
 from dialectic.cli.backend import Backend, get_id_to_change, get_to_change, with_backend
+from dialectic.cli.copies import find_copy
 from dialectic.cli.input import read_overlay, read_resource
-from dialectic.cli.terminal import echo_json, printable, say
-from dialectic.contract.projects import Kind, ProjectChange, Resource
+from dialectic.cli.options import name_command
+from dialectic.cli.terminal import ask_yes, count, echo_json, printable, say
+from dialectic.contract.projects import Kind, Project, ProjectChange, Resource
+from dialectic.contract.sessions import SessionSummary
 from dialectic.core.documents.file_paths import ResourceKind
-from dialectic.errors import NotFound, UsageError
+from dialectic.errors import ExitCode, NotFound, UsageError
 
 LISTED_MAX = 50
+SESSIONS_SHOWN_MAX = 1_000
 
 _json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
+archived_option = click.option("--archived", is_flag=True, help="Include archived projects.")
 
 
 @click.group()
@@ -31,11 +37,12 @@ def project() -> None:
     show_default=True,
     help="Maximum number of projects.",
 )
+@archived_option
 @_json
 @with_backend
-async def list_projects(backend: Backend, *, limit: int, as_json: bool) -> None:
+async def list_projects(backend: Backend, *, limit: int, archived: bool, as_json: bool) -> None:
     """List your projects, newest first."""
-    listed = await backend.list_projects(limit)
+    listed = await backend.list_projects(limit, archived=None if archived else False)
     if as_json:
         echo_json(listed)
         return
@@ -82,6 +89,82 @@ async def change(
         echo_json(changed)
     else:
         say(printable(f"{changed.name}: domain {changed.domain}, {changed.status}."))
+
+
+@click.command()
+@click.argument("found", metavar="PROJECT")
+@click.argument("name")
+@with_backend
+async def rename(backend: Backend, found: str, name: str) -> None:
+    """Give PROJECT another NAME; its folder keeps its name."""
+    project_id = await get_id_to_change(backend, Kind.PROJECT, found)
+    before = await backend.load_project(project_id)
+    changed = await backend.change_project(project_id, ProjectChange(name=name))
+    say(printable(f"{before.name} is now called {changed.name}."))
+
+
+@click.command()
+@click.argument("found", metavar="PROJECT")
+@click.option("--restore", is_flag=True, help="Bring it back into the lists.")
+@with_backend
+async def archive(backend: Backend, found: str, *, restore: bool) -> None:
+    """Take PROJECT out of the lists; nothing is deleted, and its sessions can go on."""
+    project_id = await get_id_to_change(backend, Kind.PROJECT, found)
+    wanted = ProjectChange(is_archived=not restore)
+    changed = await backend.change_project(project_id, wanted)
+    if restore:
+        say(printable(f"{changed.name} is back."))
+        return
+    command = name_command(f"archive {str(project_id)[:8]} --restore")
+    say(printable(f"{changed.name} is archived. `{command}` brings it back."))
+
+
+@click.command()
+@click.argument("found", metavar="PROJECT")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@with_backend
+async def delete(backend: Backend, found: str, *, yes: bool) -> ExitCode:
+    """Delete PROJECT with all its sessions and documents, for good; asks first.
+
+    What was spent stays in the wallet's history, and copies that --out made stay where they are.
+    """
+    project_id = await get_id_to_change(backend, Kind.PROJECT, found)
+    doomed = await backend.load_project(project_id)
+    sessions = await backend.list_sessions(SESSIONS_SHOWN_MAX, project_id=project_id)
+    if yes:
+        _refuse_session_id(doomed, sessions, found)
+    elif not await _confirm(doomed, sessions):
+        say("Nothing was deleted.")
+        return ExitCode.DONE
+    await backend.delete_project(project_id)
+    say(printable(f"{doomed.name} is deleted."))
+    if (copy := find_copy(backend.settings.home, project_id)) is not None:
+        say(f"Your copy in {copy / doomed.slug} is kept.")
+    return ExitCode.DONE
+
+
+def _refuse_session_id(doomed: Project, sessions: list[SessionSummary], found: str) -> None:
+    """Reject the id of one session where all sessions of its project would be deleted."""
+    names = (doomed.name.lower(), doomed.slug, str(doomed.id), doomed.id.hex)
+    if len(sessions) > 1 and not any(name.startswith(found.lower()) for name in names):
+        raise UsageError(
+            f"{found!r} is a session of {doomed.name!r}, which has {len(sessions)}. Name the "
+            "project to delete all of them.",
+            reason="is_session",
+            subject=found,
+        )
+
+
+async def _confirm(doomed: Project, sessions: list[SessionSummary]) -> bool:
+    what = f"{doomed.name!r} with {count(len(sessions), 'session')} and all documents"
+    if not sys.stdin.isatty():
+        raise UsageError(
+            f"This would delete {what}. Standard input is not a terminal, so it cannot ask. Add "
+            "--yes to delete it.",
+            reason="unconfirmed",
+            subject="--yes",
+        )
+    return await ask_yes(f"Delete {what}, for good? [y/N] ")
 
 
 @click.group()

@@ -10,6 +10,7 @@ from uuid import UUID
 
 import click
 
+from dialectic.cli.aliases import expand, expand_model, load_aliases
 from dialectic.cli.backend import Backend, get_id_to_change, open_backend
 from dialectic.cli.display.quote import check_funds, describe_limits, is_wanted, show_quote
 from dialectic.cli.display.results import prepare_out, telling_unstarted, work_and_follow
@@ -20,9 +21,10 @@ from dialectic.contract.projects import Kind, ResourceRequest
 from dialectic.contract.sessions import RunQuote, RunRequest
 from dialectic.core.documents.file_paths import ResourceKind
 from dialectic.core.models.model import parse_model_list
-from dialectic.core.money.price import format_credits, parse_usd
+from dialectic.core.money.price import format_credits, format_roughly, parse_usd
 from dialectic.core.process.definition import SHRINK_MAX
 from dialectic.core.run_request import TOKENS_MAX
+from dialectic.core.suggestion import find_near
 from dialectic.core.text import clean_text
 from dialectic.errors import ExitCode, FundsError, UsageError
 from dialectic.providers.catalog import build_catalog
@@ -59,7 +61,7 @@ class RunOptions:
     "--models",
     default="",
     metavar="M,…",
-    help="Models, comma separated; `name*3` uses one three times.",
+    help="Models, comma separated; `name*3` takes one 3 times.",
 )
 @click.option(
     "--process",
@@ -71,43 +73,42 @@ class RunOptions:
 @click.option(
     "--domain",
     metavar="D",
-    help="The prompt's domain.  [default: General, or the project's]",
+    help="The prompt's domain, in any letter case.",
 )
 @click.option(
     "--name",
     default="",
     metavar="N",
-    help="The project's name; by default the prompt's first words.",
+    help="The project's name; default: the first sentence.",
 )
 @click.option(
     "--project",
     metavar="P",
-    help="Start another session of this project, by name or id; PROMPT adds to its prompt.",
+    help="Another session of this project; PROMPT adds to it.",
 )
 @click.option(
     "--until",
     metavar="STAGE",
     callback=lambda _context, _option, slug: slug and slug.lower(),
-    help="The last stage to run; by default the process's last.",
+    help="The last stage to run, in any letter case.",
 )
 @click.option("--pause", is_flag=True, help="Wait for you after each stage; `next` continues.")
 @click.option(
     "--lead",
     metavar="M",
-    help="The model whose last documents are final; default: the first.",
+    help="Whose last documents are final; default: the first.",
 )
 @click.option(
     "--resource",
     multiple=True,
     metavar="KIND=FILE",
-    help="Add a file that every prompt includes; repeatable. KIND is one of "
-    f"{', '.join(kind.value for kind in ResourceKind)}.",
+    help="A file for every prompt; docs/cli.md has the KINDs.",
 )
 @click.option(
     "--overlay",
     default="",
     metavar="TEXT|FILE",
-    help="What every prompt says in addition, as text or in a file.",
+    help="What every prompt says too, as text or in a file.",
 )
 @click.option(
     "--max-output-tokens",
@@ -133,7 +134,7 @@ class RunOptions:
     type=click.IntRange(0, SHRINK_MAX),
     default=0,
     metavar="N",
-    help="Leave out the first N optional parts of the process.",
+    help="Skip N parts that --dry-run lists.",
 )
 @click.option("--budget", metavar="USD", help="Spending limit of the session; never exceeded.")
 @click.option("--dry-run", is_flag=True, help="Print the expected cost and time, and stop.")
@@ -142,7 +143,7 @@ class RunOptions:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event on stdout.")
 @click.option("--yes", is_flag=True, help="Answer yes to every question.")
 @click.option(
-    "--wait-for-all", is_flag=True, help="Stop if a model fails, even if the others could go on."
+    "--wait-for-all", is_flag=True, help="Stop if a model fails, even if others could go on."
 )
 def run(
     prompt: str | None,
@@ -163,12 +164,16 @@ def run(
     yes: bool,
     **options: Any,
 ) -> None:
-    """Let several models argue about PROMPT (or `-` for standard input)."""
+    """Let several models argue about PROMPT (or a pipe's text) and write a plan."""
     settings = load_settings(knows_server=True)
+    if prompt is None and file is None and project is None and not sys.stdin.isatty():
+        prompt = "-"
     text, notes = "", tuple[str, ...]()
     if project is None or prompt is not None or file is not None:
         text, notes = read_prompt(prompt, file, bytes_max=settings.max_prompt_bytes)
     _refuse_project_options(project, domain, options["name"], overlay)
+    if options["lead"]:
+        options["lead"] = expand_model(options["lead"], settings.home)
     # The backend checks it: the same request over HTTP has the same errors.
     request = RunRequest.model_construct(
         prompt=text,
@@ -197,11 +202,13 @@ def run(
 
 
 def _parse_models(settings: Settings, text: str) -> list[str]:
-    """Parse a list of models; for a name without its provider, suggest the whole name."""
+    """Parse a list of models and aliases; for a name without its provider, suggest one."""
+    aliases = load_aliases(settings.home)
     try:
-        return parse_model_list(text)
+        return parse_model_list(expand(text, aliases))
     except UsageError as error:
-        near = build_catalog(settings).list_near(error.subject or "")
+        slip = error.subject or ""
+        near = [*filter(None, [find_near(slip, aliases)]), *build_catalog(settings).list_near(slip)]
         if error.reason != "not_a_name" or not near:
             raise
         raise UsageError(
@@ -320,9 +327,10 @@ def _check_fit(run_options: RunOptions, quoted: RunQuote) -> None:
     if quoted.fits or budget_credits is None:
         return
     budget = format_credits(budget_credits, is_play=quoted.lines.is_play_money)
+    is_play = quoted.lines.is_play_money
+    smallest = format_roughly(quoted.lines.paid.likely.credits, is_play=is_play)
     reason = (
-        f"Even without the optional parts of process {quoted.lines.process_name!r}, the run is "
-        f"expected to cost more than the budget of {budget}."
+        f"The smallest version of this run is expected to cost {smallest}; your budget is {budget}."
     )
     if run_options.dry_run:
         say(f"{reason} Without --yes it is rejected; with --yes it pauses at the budget.")

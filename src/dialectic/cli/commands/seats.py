@@ -7,6 +7,7 @@ from uuid import UUID
 
 import click
 
+from dialectic.cli.aliases import expand_model
 from dialectic.cli.backend import Backend, with_backend
 from dialectic.cli.commands.session_actions import begin_work, goes_on
 from dialectic.cli.terminal import echo_json, printable, say
@@ -56,7 +57,8 @@ def replace(session: str, number: int, model: str, **options: Any) -> None:
     """Give seat N of SESSION another MODEL for its remaining work."""
 
     async def begin(backend: Backend, session_id: UUID) -> None:
-        await backend.replace_seat(session_id, number, model)
-        say(f"Seat {number} of session {session_id} is now {model}.")
+        meant = expand_model(model, backend.settings.home)
+        await backend.replace_seat(session_id, number, meant)
+        say(f"Seat {number} of session {session_id} is now {meant}.")
 
     begin_work(begin, session, **options)

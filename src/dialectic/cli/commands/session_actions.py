@@ -2,31 +2,58 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from uuid import UUID
 
 import click
 
-from dialectic.cli.backend import Backend, get_id_to_change, run_with_backend, with_backend
-from dialectic.cli.display.follow import follow_job, see_all
+from dialectic.cli.aliases import expand, load_aliases
+from dialectic.cli.backend import (
+    Backend,
+    get_id_to_change,
+    open_backend,
+    run_with_backend,
+    with_backend,
+)
+from dialectic.cli.display.follow import follow_jobs, see_all
 from dialectic.cli.display.progress import open_display
-from dialectic.cli.display.quote import say_limits
+from dialectic.cli.display.quote import (
+    check_funds,
+    draw_quote,
+    format_time,
+    is_wanted,
+    say_limits,
+)
 from dialectic.cli.display.results import (
     conclude_change,
+    has_stage_to_read,
     list_new_versions,
     prepare_out,
     tell_left,
     work_and_follow,
 )
+from dialectic.cli.editor import can_edit, edit_text, keeping
 from dialectic.cli.input import read_text
-from dialectic.cli.options import strict_option
-from dialectic.cli.terminal import count, say
-from dialectic.contract.contributions import RATING_MAX, RATING_MIN
+from dialectic.cli.options import name_command, strict_option
+from dialectic.cli.terminal import (
+    ask_yes,
+    count,
+    echo_lines,
+    load_settings,
+    printable,
+    run_async,
+    say,
+)
+from dialectic.contract.contributions import RATING_MAX, RATING_MIN, ContributionRecord
 from dialectic.contract.projects import Kind
+from dialectic.contract.sessions import SessionRecord
+from dialectic.core.documents.staleness import Kept, count_by
 from dialectic.core.models.model import parse_model_list
-from dialectic.errors import ExitCode
+from dialectic.core.money.price import format_roughly
+from dialectic.errors import ExitCode, Remedy, RemedyAction, UsageError
 
 Callback = Callable[..., None]
 
@@ -62,7 +89,7 @@ def feedback(session: str, stage: str, text: str | None, file: Path | None, on: 
     async def act(backend: Backend) -> ExitCode:
         session_id = await get_id_to_change(backend, Kind.SESSION, session)
         target = await get_id_to_change(backend, Kind.CONTRIBUTION, on) if on else None
-        saved = await backend.give_feedback(session_id, stage, said, target)
+        saved = await backend.give_feedback(session_id, stage.lower(), said, target)
         say(f"Saved in {backend.locate(saved.path)}.")
         return ExitCode.DONE
 
@@ -73,9 +100,32 @@ def feedback(session: str, stage: str, text: str | None, file: Path | None, on: 
 @click.argument("contribution")
 @_file
 def edit(contribution: str, file: Path | None) -> None:
-    """Replace CONTRIBUTION with your own text; the old version is kept."""
-    text = read_text(None, file, what="text", has_argument=False)
+    """Change CONTRIBUTION in your editor, or replace it; the old version is kept."""
+    if file is None and can_edit():
+        edited = _edit_in_editor(contribution)
+        if edited is None:
+            say("Nothing was changed.")
+            return
+        with keeping(edited, name_command(f"edit {contribution}")):
+            _save_edit(contribution, edited)
+    _save_edit(contribution, read_text(None, file, what="text", has_argument=False))
 
+
+def _edit_in_editor(contribution: str) -> str | None:
+    """Open a contribution in the editor, while no database is held; None if it was not changed."""
+
+    async def load() -> ContributionRecord:
+        async with open_backend(load_settings(knows_server=True)) as backend:
+            found = await get_id_to_change(backend, Kind.CONTRIBUTION, contribution)
+            return await backend.load_contribution(found)
+
+    record = run_async(load())
+    if not record.is_latest_edit:
+        say("A newer version exists; you are editing an older one.")
+    return edit_text(record.content)
+
+
+def _save_edit(contribution: str, text: str) -> NoReturn:
     async def act(backend: Backend) -> ExitCode:
         found = await get_id_to_change(backend, Kind.CONTRIBUTION, contribution)
         before = await backend.load_contribution(found)
@@ -83,7 +133,9 @@ def edit(contribution: str, file: Path | None) -> None:
         edited = await backend.edit(found, text)
         say(f"Version {edited.version} is {edited.id}.")
         if edited.stale:
+            command = name_command(f"regenerate --stale {str(before.session_id)[:8]}")
             say(f"{count(edited.stale, 'document')} made from the old version: now stale.")
+            say(f"`{command}` writes them again.")
         copy = await conclude_change(backend, before, versions)
         click.echo(backend.locate(edited.path) if copy is None else copy / edited.path)
         return ExitCode.DONE
@@ -107,7 +159,10 @@ async def rate(backend: Backend, contribution: str, rating: int) -> None:
 @goes_on
 def next_(session: str, models: str, **options: Any) -> None:
     """Submit the feedback on SESSION's stage and start the next one."""
-    wanted = parse_model_list(models) if models else None
+    wanted = None
+    if models:
+        aliases = load_aliases(load_settings(knows_server=True).home)
+        wanted = parse_model_list(expand(models, aliases))
 
     async def begin(backend: Backend, session_id: UUID) -> None:
         if wanted is not None:
@@ -119,15 +174,37 @@ def next_(session: str, models: str, **options: Any) -> None:
 
 
 @click.command()
+@click.option("--yes", is_flag=True, help="Also if stages of this iteration are still to come.")
 @goes_on
-def iterate(session: str, **options: Any) -> None:
+def iterate(session: str, *, yes: bool, **options: Any) -> None:
     """Start another iteration of SESSION, with its last outputs and all feedback as input."""
 
     async def begin(backend: Backend, session_id: UUID) -> None:
+        if not yes:
+            await _confirm_early_end((await backend.look(session_id)).session)
         number = await backend.iterate(session_id)
         say(f"Session {session_id} starts iteration {number}.")
 
     begin_work(begin, session, **options)
+
+
+async def _confirm_early_end(session: SessionRecord) -> None:
+    """Ask before an iteration is left in which stages are still to come."""
+    if not has_stage_to_read(session) or session.state.is_complete(session.until_stage_slug):
+        return
+    left = (
+        f"Iteration {session.iteration_count} has only reached {session.current_stage_slug}; its "
+        f"other stages up to {session.until_stage_slug} would not be run."
+    )
+    if not sys.stdin.isatty():
+        raise UsageError(
+            f"{left} Add --yes to start the next iteration anyway.",
+            reason="unconfirmed",
+            subject="--yes",
+            remedy=Remedy(RemedyAction.START_NEXT, session_id=str(session.id)),
+        )
+    if not await ask_yes(f"{left} Start the next iteration anyway? [y/N] "):
+        raise UsageError("Nothing was started.", reason="unconfirmed")
 
 
 @click.command()
@@ -162,32 +239,95 @@ def begin_work(
 
 
 @click.command()
-@click.argument("contribution")
+@click.argument("found", metavar="ID")
+@click.option(
+    "--stale", is_flag=True, help="All documents of session ID that rest on something newer."
+)
+@click.option("--dry-run", is_flag=True, help="With --stale: print what it would cost, and stop.")
+@click.option("--yes", is_flag=True, help="Answer yes to every question.")
 @_detach
 @_json
 @with_backend
 async def regenerate(
-    backend: Backend, contribution: str, *, detach: bool, as_json: bool
+    backend: Backend,
+    found: str,
+    *,
+    stale: bool,
+    dry_run: bool,
+    yes: bool,
+    detach: bool,
+    as_json: bool,
 ) -> ExitCode:
-    """Let the same model write CONTRIBUTION again; documents based on it become stale."""
-    found = await get_id_to_change(backend, Kind.CONTRIBUTION, contribution)
-    old = await backend.load_contribution(found)
+    """Let the same model write contribution ID again; documents based on it become stale.
+
+    With --stale, every document of session ID that rests on something newer is written again, each
+    after those that it reads. Documents that you edited stay as they are.
+    """
+    if stale:
+        session_id = await get_id_to_change(backend, Kind.SESSION, found)
+        if not await _wants_rewrites(backend, session_id, dry_run=dry_run, yes=yes):
+            return ExitCode.DONE
+        job_ids = await backend.regenerate_stale(session_id)
+        old = await _load_any(backend, session_id)
+    elif dry_run:
+        raise UsageError("--dry-run needs --stale and a session.", subject="--dry-run")
+    else:
+        contribution_id = await get_id_to_change(backend, Kind.CONTRIBUTION, found)
+        old = await backend.load_contribution(contribution_id)
+        job_ids = [await backend.regenerate(contribution_id)]
+    if detach:
+        click.echo("\n".join(map(str, job_ids)))
+        return ExitCode.DONE
+    return await _follow_rewrites(backend, old, job_ids, as_json=as_json)
+
+
+async def _load_any(backend: Backend, session_id: UUID) -> ContributionRecord:
+    """Load a contribution of a session that has some: it names the project and its folder."""
+    detail = await backend.look(session_id)
+    return await backend.load_contribution(detail.contributions[0].id)
+
+
+async def _wants_rewrites(backend: Backend, session_id: UUID, *, dry_run: bool, yes: bool) -> bool:
+    """Show the stale documents and their quote; ask if they are expensive."""
+    found = await backend.list_stale(session_id)
+    for one in found.kept:
+        why = "you edited it" if one.kept is Kept.EDITED else "its job was not imported"
+        say(f"  left as it is, {why}: {one.path}")
+    if not found.documents:
+        say("No document rests on something newer.")
+        return False
+    kinds = count_by(one.type for one in found.documents)
+    say(f"{count(len(found.documents), 'document')} to write again: {kinds}.")
+    if dry_run:
+        for one in found.documents:
+            click.echo(printable(f"{str(one.id)[:8]}  {one.iteration}/{one.stage:<12} {one.path}"))
+        echo_lines(draw_quote(found.lines))
+        return False
+    price = format_roughly(found.lines.paid.likely.credits, is_play=found.lines.is_play_money)
+    say(f"Expected: {price}, about {format_time(found.lines.duration.expected_s)}.")
+    await check_funds(backend, found.lines)
+    limit_usd = backend.settings.confirm_above_usd
+    if not yes and not await is_wanted(found.lines, confirm_above_usd=limit_usd):
+        say("Nothing was started.")
+        return False
+    return True
+
+
+async def _follow_rewrites(
+    backend: Backend, old: ContributionRecord, job_ids: list[UUID], *, as_json: bool
+) -> ExitCode:
     session_id = old.session_id
     versions = await list_new_versions(backend, old.project_id)
-    job_id = await backend.regenerate(found)
-    if detach:
-        click.echo(job_id)
-        return ExitCode.DONE
 
     async def follow() -> ExitCode:
         with open_display(backend, as_json=as_json) as display:
-            return await follow_job(backend, session_id, job_id, display)
+            return await follow_jobs(backend, session_id, job_ids, display)
 
     async def conclude(code: ExitCode) -> ExitCode:
         await conclude_change(backend, old, versions)
         return code
 
-    code = await backend.run_until(follow(), conclude=conclude)
+    code = await backend.run_until(follow(), session_id=session_id, conclude=conclude)
     if code is ExitCode.INTERRUPTED:
         tell_left(backend, session_id)
     return code

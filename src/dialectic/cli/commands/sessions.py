@@ -17,6 +17,7 @@ from dialectic.cli.backend import (
     run_with_backend,
     with_backend,
 )
+from dialectic.cli.commands.projects import archived_option
 from dialectic.cli.display.follow import find_end_of, follow_session
 from dialectic.cli.display.notifications import report_unread
 from dialectic.cli.display.progress import open_display
@@ -41,7 +42,7 @@ from dialectic.contract.contributions import JobRecord
 from dialectic.contract.projects import Kind
 from dialectic.contract.sessions import SessionDetail, SessionRecord
 from dialectic.core.documents.shortcomings import describe_document
-from dialectic.core.job import JobStatus
+from dialectic.core.job import JobStatus, describe_status
 from dialectic.core.money.price import parse_usd
 from dialectic.core.money.quote import SessionForecast
 from dialectic.core.seats import describe_seat
@@ -49,7 +50,7 @@ from dialectic.errors import ExitCode, Remedy, RemedyAction, UsageError
 
 LIST_MAX = 50
 # The fields of a session in the list for programs.
-LISTED = {"id", "status", "created_at", "project_name", "model_count"}
+LISTED = {"id", "status", "status_text", "created_at", "project_name", "model_count"}
 job_option = click.option(
     "--job", metavar="JOB", help="Only this job: an id that `status` shows, or a prefix of it."
 )
@@ -80,8 +81,9 @@ async def _get_job_to_change(backend: Backend, session_id: UUID, text: str) -> U
 @click.option(
     "--quote", "with_quote", is_flag=True, help="Include the remaining work and its price."
 )
+@archived_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-def status(session: str | None, *, with_quote: bool, as_json: bool) -> None:
+def status(session: str | None, *, with_quote: bool, archived: bool, as_json: bool) -> None:
     """Show all sessions, or SESSION (an id or a prefix of one) in detail."""
     if with_quote and session is None:
         raise UsageError(
@@ -92,7 +94,7 @@ def status(session: str | None, *, with_quote: bool, as_json: bool) -> None:
 
     async def act(backend: Backend) -> ExitCode:
         if session is None:
-            await show_list(backend, as_json=as_json)
+            await show_list(backend, as_json=as_json, archived=archived)
         else:
             session_id = await backend.get_id(Kind.SESSION, session)
             await show_session(backend, session_id, with_quote=with_quote, as_json=as_json)
@@ -103,21 +105,21 @@ def status(session: str | None, *, with_quote: bool, as_json: bool) -> None:
     run_with_backend(act)
 
 
-async def show_list(backend: Backend, *, as_json: bool) -> None:
-    """Show the newest sessions."""
-    rows = await backend.list_sessions(LIST_MAX + 1)
+async def show_list(backend: Backend, *, as_json: bool, archived: bool) -> None:
+    """Show the newest sessions; those of archived projects only if wanted."""
+    rows = await backend.list_sessions(LIST_MAX + 1, archived=None if archived else False)
     has_more = len(rows) > LIST_MAX
     del rows[LIST_MAX:]
     if as_json:
         listed = [row.model_dump(include=LISTED) for row in rows]
         echo_json({"sessions": listed, "has_more": has_more})
         return
-    width = max((len(row.status) for row in rows), default=0)
+    width = max((len(row.status_text) for row in rows), default=0)
     for row in rows:
         click.echo(
             printable(
                 f"{str(row.id)[:8]}  {show_time(row.created_at)}  "
-                f"{count(row.model_count, 'model'):<9}  {row.status:<{width}}  "
+                f"{count(row.model_count, 'model'):<9}  {row.status_text:<{width}}  "
                 f"{row.project_name}"
             )
         )
@@ -159,14 +161,14 @@ def _describe(backend: Backend, detail: SessionDetail) -> Iterator[str]:
     session = detail.session
     yield f"Session   {session.id}"
     yield f"Project   {session.project_name}"
-    yield f"Status    {session.status}"
+    yield f"Status    {session.status_text}"
     yield f"Models    {', '.join(_name_models(session))}"
     if not session.continue_until_complete:
         yield "Cut off   truncated responses are not continued (--no-continue)"
     if session.full_answers_only:
         yield "Money     calls wait for it rather than get a shorter answer (--full-answers)"
     for stage in detail.stages:
-        done = f"{stage.finished_units} of {stage.planned_units} documents"
+        done = f"{stage.finished_units} of {count(stage.planned_units, 'document')}"
         number = f"{stage.iteration_number}/" if session.iteration_count > 1 else ""
         lost = [describe_seat(n, session.model_names[n - 1]) for n in stage.lost_seats]
         without = f", without {' and '.join(lost)}" if lost else ""
@@ -176,7 +178,7 @@ def _describe(backend: Backend, detail: SessionDetail) -> Iterator[str]:
             continue
         reason = f" ({job.status_reason})" if job.status_reason else ""
         who = name_seat(session, job.model_index, job.model_name)
-        yield f"Job       {str(job.id)[:8]} {who}: {job.status}{reason}"
+        yield f"Job       {str(job.id)[:8]} {who}: {describe_status(job.status)}{reason}"
         yield from _describe_errors(job)
     for one in detail.contributions:
         if one.is_intermediate:
@@ -301,6 +303,8 @@ def resume(
         await backend.generate(session_id)
         await say_limits(backend, session_id)
         if detach:
+            command = name_command(f"watch {str(session_id)[:8]}")
+            say(f"Session {session_id} is resumed; other workers run it. `{command}` follows it.")
             return ExitCode.DONE
         return await work_and_follow(backend, session_id, as_json=as_json, out=out, strict=strict)
 

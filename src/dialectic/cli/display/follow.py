@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
@@ -19,6 +19,7 @@ import click
 from dialectic.cli.backend import Backend
 from dialectic.cli.error_report import mark
 from dialectic.cli.terminal import count, say
+from dialectic.contract.contributions import JobRecord
 from dialectic.contract.events import (
     AnswerLimited,
     ContributionContinued,
@@ -35,6 +36,7 @@ from dialectic.contract.events import (
     SeatChanged,
     SessionCancelled,
     SessionPaused,
+    SessionResumed,
     StageAdvanced,
     StageEnded,
 )
@@ -94,7 +96,8 @@ def describe_stall(session: str, *, is_local: bool) -> str:
 # How often a session without events is checked.
 LOOK_S = 0.5
 
-FUNDS_REASONS = frozenset({"insufficient_funds", "spend_needs_approval"})
+NEEDS_APPROVAL = "spend_needs_approval"
+FUNDS_REASONS = frozenset({"insufficient_funds", NEEDS_APPROVAL})
 # The operator must correct the setup before these jobs can continue.
 SETUP_REASONS = frozenset(kind.code for kind in (DatabaseFull, StorageUnavailable, KeyMissing))
 # Jobs that a user paused one by one.
@@ -164,7 +167,7 @@ def describe_event(event: Event) -> str | None:
             line = f"{data.stage_slug}: {word}: {mark(_shorten(data.error), data.error.code)}"
             if isinstance(data, JobRetrying) and data.retry_in_s is not None:
                 line += f", next try in {data.retry_in_s:.0f} s"
-        case SessionPaused() | SessionCancelled() as data:
+        case SessionPaused() | SessionResumed() | SessionCancelled() as data:
             line = data.type.replace("_", " ")
         case _:
             return None
@@ -252,25 +255,37 @@ async def follow_session(
     return await following.show(display.show, find_end)
 
 
-async def follow_job(
-    backend: Backend, session_id: UUID, job_id: UUID, display: Display
+async def follow_jobs(
+    backend: Backend, session_id: UUID, job_ids: Collection[UUID], display: Display
 ) -> ExitCode:
-    """Show the events of one job until it has ended."""
+    """Show the events of some jobs until all of them have ended, or none can go on."""
+    wanted = {str(job_id) for job_id in job_ids}
 
-    async def find_end_of_job() -> ExitCode | None:
-        detail = await backend.look(session_id)
-        (job,) = (job for job in detail.jobs if job.id == job_id)
-        if job.status in ENDED:
-            return ExitCode.DONE if job.status is JobStatus.COMPLETED else ExitCode.FAILED
-        if job.status is JobStatus.PAUSED:
-            return ExitCode.FUNDS if job.status_reason in FUNDS_REASONS else ExitCode.FAILED
-        return None
+    async def find_end_of_jobs() -> ExitCode | None:
+        return decide_end_of_jobs((await backend.look(session_id)).jobs, job_ids)
 
     def show(event: Event) -> None:
-        if str(getattr(event.data, "job_id", None)) == str(job_id):
+        if str(getattr(event.data, "job_id", None)) in wanted:
             display.show(event)
 
-    return await _Following(backend, session_id, 0).show(show, find_end_of_job)
+    return await _Following(backend, session_id, 0).show(show, find_end_of_jobs)
+
+
+def decide_end_of_jobs(jobs: Sequence[JobRecord], wanted: Collection[UUID]) -> ExitCode | None:
+    """Decide how some jobs of a session have ended; None if one of them still goes on."""
+    mine = [job for job in jobs if job.id in wanted]
+    left = [job for job in mine if job.status not in ENDED]
+    if not left:
+        is_done = all(job.status is JobStatus.COMPLETED for job in mine)
+        return ExitCode.DONE if is_done else ExitCode.FAILED
+    paused = [job for job in left if job.status is JobStatus.PAUSED]
+    # A job that waits for a paused one cannot go on either.
+    stuck = (JobStatus.PAUSED, JobStatus.WAITING_FOR_PREREQUISITE)
+    runs = [job for job in jobs if job.status not in ENDED and job.status not in stuck]
+    if not paused or (runs and len(paused) < len(left)):
+        return None
+    is_short = any(job.status_reason in FUNDS_REASONS for job in paused)
+    return ExitCode.FUNDS if is_short else ExitCode.FAILED
 
 
 @dataclass(slots=True)

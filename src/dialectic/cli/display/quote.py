@@ -5,7 +5,6 @@ Also prints the messages about money before a run and when it pauses for lack of
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import sys
@@ -16,10 +15,10 @@ from uuid import UUID
 import click
 
 from dialectic.cli.backend import Backend
-from dialectic.cli.display.follow import FUNDS_REASONS
+from dialectic.cli.display.follow import FUNDS_REASONS, NEEDS_APPROVAL
 from dialectic.cli.error_report import advise, mark
 from dialectic.cli.options import name_command
-from dialectic.cli.terminal import count, echo_lines, printable, say
+from dialectic.cli.terminal import ask_yes, count, echo_lines, say
 from dialectic.contract.base import read_credits
 from dialectic.contract.sessions import RunQuote, SessionDetail
 from dialectic.core.job import JobStatus
@@ -222,25 +221,7 @@ async def is_wanted(quote: Quote, *, confirm_above_usd: float) -> bool:
             reason="unconfirmed",
             subject="--yes",
         )
-    return await _ask(f"This run is expected to cost {price}. Go on? [y/N] ")
-
-
-async def _ask(question: str) -> bool:
-    """Read a line from the terminal so that ^C still ends the command."""
-    click.echo(printable(question), err=True, nl=False)
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[str] = loop.create_future()
-
-    def read() -> None:
-        loop.remove_reader(sys.stdin.fileno())
-        if not answer.done():
-            answer.set_result(sys.stdin.readline())
-
-    loop.add_reader(sys.stdin.fileno(), read)
-    try:
-        return (await answer).strip().lower() in ("y", "yes")
-    finally:
-        loop.remove_reader(sys.stdin.fileno())
+    return await ask_yes(f"This run is expected to cost {price}. Go on? [y/N] ")
 
 
 # These remedies resume the session themselves.
@@ -320,10 +301,13 @@ def describe_shortage(detail: SessionDetail) -> Iterator[str]:
         for job in detail.jobs
         if job.status is JobStatus.PAUSED and job.status_reason in FUNDS_REASONS
     ]
-    verb = "waits" if len(waiting) == 1 else "wait"
+    is_one = len(waiting) == 1
+    what = f"{'waits' if is_one else 'wait'} for money"
+    if all(job.status_reason == NEEDS_APPROVAL for job in waiting):
+        what = f"{'needs' if is_one else 'need'} your approval"
     yield (
-        f"Paused: {count(len(waiting), 'call')} {verb} for money. Saved work will not be repeated "
-        "or paid for again."
+        f"Paused: {count(len(waiting), 'call')} {what}. Saved work will not be repeated or paid "
+        "for again."
     )
     # One reason of each kind: calls with the same reason differ only in amounts.
     said = {job.status_reason: job.error_details[-1] for job in waiting}

@@ -6,7 +6,6 @@ error never shows a value that could be an API key.
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Callable, Collection, Mapping
@@ -26,6 +25,7 @@ from dialectic.core.models.endpoint import (
 )
 from dialectic.core.models.model import KNOWN, ModelCard, parse_tokenizer
 from dialectic.core.strict_json import Json
+from dialectic.core.suggestion import suggest
 from dialectic.errors import ConfigurationError
 
 TOKENS_MAX = 1_000_000_000
@@ -267,8 +267,7 @@ def _hint(key: str, given: Any, place: Place, checks: Mapping[str, Check]) -> st
     if isinstance(given, dict) and (checks is MODEL_KEYS or checks is EMBEDDING_KEYS):
         whole = f"{place.keys[-1]}.{key}"
         return f'If the model is called {whole!r}, write the name in quotes: `"{whole}"`.'
-    near = difflib.get_close_matches(key, checks, n=1, cutoff=0.65)
-    return f"Did you mean `{near[0]}`?" if near else f"Known there: {', '.join(checks)}."
+    return suggest(key, checks, f"Known there: {', '.join(checks)}.", cutoff=0.65)
 
 
 def _require(

@@ -233,6 +233,18 @@ class Quote:
         }
 
 
+def join_quotes(quotes: Sequence[Quote]) -> Quote:
+    """Join the quotes of several iterations: the same steps by the same models are added up."""
+    lines: dict[LineKey, Line] = {}
+    durations: dict[str, Duration] = {}
+    for quote in quotes:
+        for line in quote.lines:
+            lines[line.key] = lines[line.key] + line if line.key in lines else line
+        for slug, duration in quote.durations.items():
+            durations[slug] = durations.get(slug, Duration()) + duration
+    return replace(quotes[0], lines=tuple(lines.values()), durations=durations)
+
+
 def _describe_step(name: str, lines: tuple[Line, ...]) -> Json:
     return {
         "name": name,

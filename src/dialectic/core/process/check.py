@@ -6,7 +6,6 @@ together, the first broken rule by itself.
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -41,6 +40,7 @@ from dialectic.core.process.definition import (
 )
 from dialectic.core.process.reductions import list_sample_errors, list_shrink_errors
 from dialectic.core.strict_json import Json
+from dialectic.core.suggestion import find_near
 from dialectic.errors import InvalidProcess, UsageError
 
 # The variables of every prompt.
@@ -148,8 +148,8 @@ def _describe_one(first: ErrorDetails, content: Any, whole: type[BaseModel]) -> 
         case "missing":
             wanted = "it is missing"
         case "extra_forbidden":
-            near = difflib.get_close_matches(last_list, holder.model_fields, n=1)
-            hint = f"; the nearest is `{near[0]}`" if near else ""
+            near = find_near(last_list, holder.model_fields)
+            hint = f"; the nearest is `{near}`" if near is not None else ""
             known = ", ".join(holder.model_fields)
             wanted = f"this field does not exist; known fields: {known}{hint}"
         case "string_pattern_mismatch":

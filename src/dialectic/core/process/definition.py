@@ -19,6 +19,7 @@ from typing import Annotated, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
 from dialectic.core.strict_json import Json
+from dialectic.core.suggestion import suggest
 from dialectic.errors import NotFound
 
 Kind: TypeAlias = tuple[str, str]
@@ -365,9 +366,10 @@ class Process:
         for stage in self.order:
             if stage.slug == slug:
                 return stage
-        known = ", ".join(stage.slug for stage in self.order)
+        known = [stage.slug for stage in self.order]
+        said = f"Process {self.name!r} has no stage {slug!r}. It has: {', '.join(known)}."
         raise NotFound(
-            f"Process {self.name!r} has no stage {slug!r}. It has: {known}.",
+            f"{said} {suggest(slug, known)}".rstrip(),
             reason="no_stage",
             subject=slug,
         )

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid5
 
-from dialectic.core.documents.file_paths import ProjectPlace, build_path
+from dialectic.core.documents.file_paths import ContributionName, ProjectPlace, build_path
 from dialectic.core.documents.front_matter import read_body
 from dialectic.core.documents.prompts import rename_sources
 from dialectic.core.session_state import Phase, SessionState
@@ -224,41 +224,47 @@ class Renaming:
     def id(self, old: UUID) -> UUID:
         return self.ids.get(old, old)
 
-    def path(self, path: str, sessions: Mapping[str, str]) -> str:
+    def path(self, path: str, shorts: Mapping[str, str]) -> str:
+        """Rename a path, with the short ids in it."""
         place = parse_entry(path)
         if isinstance(place, ProjectPlace):
             return build_path(dataclasses.replace(place, project=self.slug))
-        session = sessions[place.folder.session]
+        session = shorts[place.folder.session]
         folder = dataclasses.replace(place.folder, project=self.slug, session=session)
-        return build_path(dataclasses.replace(place, folder=folder))
+        place = dataclasses.replace(place, folder=folder)
+        name: ContributionName | None = getattr(place, "contribution", None)
+        if name is not None and name.relation.kind == "reducing":
+            sources = tuple(shorts.get(short, short) for short in name.relation.sources)
+            relation = dataclasses.replace(name.relation, sources=sources)
+            renamed = dataclasses.replace(name, relation=relation)
+            place = dataclasses.replace(place, contribution=renamed)  # type: ignore[call-arg]
+        return build_path(place)
 
 
 def build_new_ids(rows: ProjectRows, project_id: UUID) -> dict[UUID, UUID]:
     """Build ids for a second copy of a project, all derived from the copy's own.
 
-    A contribution keeps its first eight digits, which names of files hold; a session gets new ones,
-    because people call it by them. A document that was never finished has an id too, in its chunks.
+    Their first digits are new too, because people call sessions and contributions by them. A
+    document that was never finished has an id too, in its chunks.
     """
-    ids = {row.id: uuid5(project_id, str(row.id)) for row in rows.own}
-    documents = {row.id for row in rows.dialectic_contributions}
-    for document in documents | {row.root_contribution_id for row in rows.dialectic_chunks}:
-        old = str(document)
-        ids[document] = UUID(old[:8] + str(uuid5(project_id, old))[8:])
-    return ids | {rows.project.id: project_id}
+    old = {row.id for row in rows.own} | {row.root_contribution_id for row in rows.dialectic_chunks}
+    return {one: uuid5(project_id, str(one)) for one in old} | {rows.project.id: project_id}
 
 
 def rename_rows(rows: ProjectRows, renaming: Renaming) -> ProjectRows:
     """Build the same project with other ids and in another folder."""
-    sessions = {short_id(row.id): short_id(renaming.id(row.id)) for row in rows.dialectic_sessions}
+    named = [row.id for row in rows.dialectic_contributions]
+    named += [row.id for row in rows.dialectic_sessions]
+    shorts = {short_id(old): short_id(renaming.id(old)) for old in named}
     tables: Json = {
-        kind.table: tuple(_rename_row(row, renaming, sessions) for row in getattr(rows, kind.table))
+        kind.table: tuple(_rename_row(row, renaming, shorts) for row in getattr(rows, kind.table))
         for kind in ROW_TYPES
     }
     project = tables["dialectic_projects"][0].model_copy(update={"slug": renaming.slug})
     return rows.model_copy(update={**tables, "dialectic_projects": (project,)})
 
 
-def _rename_row(row: Row, renaming: Renaming, sessions: Mapping[str, str]) -> Row:
+def _rename_row(row: Row, renaming: Renaming, shorts: Mapping[str, str]) -> Row:
     changed: Json = {}
     for name, _ in type(row).marked(Ref):
         value = getattr(row, name)
@@ -268,7 +274,7 @@ def _rename_row(row: Row, renaming: Renaming, sessions: Mapping[str, str]) -> Ro
             changed[name] = renaming.id(value)
     for name, _ in type(row).marked(InStorage):
         if (path := getattr(row, name)) is not None:
-            changed[name] = renaming.path(path, sessions)
+            changed[name] = renaming.path(path, shorts)
     for name, _ in type(row).marked(NamesSources):
         if (manifest := getattr(row, name)) is not None:
             changed[name] = rename_sources(manifest, renaming.id)

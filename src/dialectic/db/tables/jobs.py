@@ -249,6 +249,17 @@ async def wait_for(connection: Connection, job: Job, needed: NewJob, *, reason: 
     await _fenced(connection, "wait_for", job, needed.id, reason)
 
 
+async def wait_for_job(connection: Connection, job: Job, needed_id: UUID, *, reason: str) -> None:
+    """Let a job wait for another that exists; it fails with it."""
+    await _fenced(connection, "wait_for", job, needed_id, reason)
+
+
+async def find_incomplete(connection: Connection, job_ids: Sequence[UUID]) -> UUID | None:
+    """Find the first of these jobs that has not completed."""
+    found: UUID | None = await connection.fetchval(SQL["find_incomplete"], list(job_ids))
+    return found
+
+
 def describe_awaited(awaits: Sequence[str]) -> str:
     """Describe the contributions that a job waits for, for its `status_reason`."""
     kinds = dict.fromkeys(name.partition("@")[0] for name in awaits)

@@ -34,14 +34,25 @@ class PageQuery:
         return when, row_id, self.limit
 
 
-async def list_projects(connection: Connection, page: PageQuery) -> Rows:
-    """List projects, newest first."""
-    return await list_plain(connection, SQL["list_projects"], *page.arguments)
+async def list_projects(
+    connection: Connection, page: PageQuery, *, archived: bool | None = None
+) -> Rows:
+    """List projects, newest first: all, the archived ones or the others."""
+    return await list_plain(connection, SQL["list_projects"], *page.arguments, archived)
 
 
-async def list_sessions(connection: Connection, page: PageQuery, project_id: UUID | None) -> Rows:
-    """List the sessions of one project or of all, newest first."""
-    rows = await connection.fetch(SQL["list_sessions"], *page.arguments, project_id)
+async def list_sessions(
+    connection: Connection,
+    page: PageQuery,
+    project_id: UUID | None,
+    *,
+    archived: bool | None = None,
+) -> Rows:
+    """List the sessions of one project or of all, newest first.
+
+    `archived` limits them to those of archived projects, or of the others.
+    """
+    rows = await connection.fetch(SQL["list_sessions"], *page.arguments, project_id, archived)
     return [show_status(row) for row in rows]
 
 

@@ -95,6 +95,13 @@ set status = 'waiting_for_prerequisite', status_reason = $4, prerequisite_job_id
 where id = $1 and attempt_count = $2 and status::text = 'processing'
 returning id
 
+-- name: find_incomplete
+select j.id
+from dialectic_generation_jobs j
+where j.id = any($1::uuid[]) and j.status <> 'completed'
+order by array_position($1::uuid[], j.id)
+limit 1
+
 -- name: retry
 update dialectic_generation_jobs
 set status = 'retrying', status_reason = $3,

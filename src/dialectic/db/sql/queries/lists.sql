@@ -5,17 +5,19 @@
 select p.id, p.project_name, p.slug, p.status, p.created_at, d.name as domain
 from dialectic_projects p
 join dialectic_domains d on d.tenant_id = p.tenant_id and d.id = p.domain_id
-where $1::timestamptz is null or (p.created_at, p.id) < ($1, $2::uuid)
+where ($1::timestamptz is null or (p.created_at, p.id) < ($1, $2::uuid))
+  and ($4::boolean is null or (p.status = 'archived') = $4)
 order by p.created_at desc, p.id desc
 limit $3
 
 -- name: list_sessions
 select s.id, s.project_id, p.project_name, s.phase, s.current_stage_slug, s.iteration_count,
-  s.created_at, cardinality(s.selected_model_ids) - cardinality(s.dropped_seats) as model_count
+  s.until_stage_slug, s.created_at, cardinality(s.selected_model_ids) - cardinality(s.dropped_seats) as model_count
 from dialectic_sessions s
 join dialectic_projects p on p.tenant_id = s.tenant_id and p.id = s.project_id
 where ($1::timestamptz is null or (s.created_at, s.id) < ($1, $2::uuid))
   and ($4::uuid is null or s.project_id = $4)
+  and ($5::boolean is null or (p.status = 'archived') = $5)
 order by s.created_at desc, s.id desc
 limit $3
 

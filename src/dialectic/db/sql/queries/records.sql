@@ -653,6 +653,29 @@ from derived d
 where c.id = d.id and not c.is_stale
 returning c.id
 
+-- name: list_stale
+-- The newest versions of a session's stale documents, oldest first, with the open job that writes
+-- each again, if there is one.
+select c.id, coalesce(c.original_model_contribution_id, c.id) as first_id, c.stage,
+  c.iteration_number, c.contribution_type, c.model_name, c.model_index, c.rank, c.storage_path,
+  c.source_contribution_ids, c.user_id is not null as is_by_user,
+  exists (
+    select from dialectic_contributions f
+    join dialectic_generation_jobs j on j.tenant_id = f.tenant_id and j.id = f.job_id
+    where f.tenant_id = c.tenant_id
+      and f.id = coalesce(c.original_model_contribution_id, c.id)
+  ) as has_job,
+  (
+    select j.id from dialectic_generation_jobs j
+    where j.session_id = c.session_id and not dialectic.is_ended(j.status)
+      and j.payload ->> 'replaces' = coalesce(c.original_model_contribution_id, c.id)::text
+    order by j.created_at desc
+    limit 1
+  ) as job_id
+from dialectic_contributions c
+where c.session_id = $1 and c.is_latest_edit and c.is_stale
+order by c.iteration_number, c.created_at, c.id
+
 -- name: load_contribution
 select c.id, c.session_id, c.job_id, c.model_id, c.model_name, c.model_index, c.stage,
   c.iteration_number, c.contribution_type, c.source_group, c.target_contribution_id, c.rank, c.origin,
