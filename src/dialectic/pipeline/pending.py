@@ -21,7 +21,7 @@ from dialectic.db.queries import list_rows
 from dialectic.db.tables import plan_files, records
 from dialectic.db.tables.records import SQL, NewResource
 from dialectic.pipeline.gather import Material
-from dialectic.pipeline.write import Written, build_plan
+from dialectic.pipeline.write import Written, build_plan, carry_notices
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,4 +98,4 @@ def build_items(
         session_id=job.session_id,
         contribution_id=source.contribution_id,
     )
-    return tuple(plan)
+    return tuple(carry_notices(source.content, plan))

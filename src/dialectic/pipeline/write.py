@@ -32,6 +32,7 @@ from dialectic.core.documents.file_paths import (
     build_path,
 )
 from dialectic.core.documents.front_matter import render_document
+from dialectic.core.documents.offline_notice import NOTICE, is_offline
 from dialectic.core.documents.plan_files import (
     FOLDER_README,
     FOLDER_READMES,
@@ -177,6 +178,8 @@ def build_chunk(job: Job, material: Material, said: Chunk) -> NewChunk:
         "tokens_output": said.usage.output_tokens,
         "usage_source": said.usage.source.value,
     }
+    if said.turn and is_offline(material.payload.model_name):  # the notice is in the first turn
+        fields = {"notice": NOTICE.removeprefix("> "), **fields}
     return NewChunk(
         id=chunk_id,
         contribution_id=contribution_id,
