@@ -40,7 +40,7 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
-class _Promise:
+class PromisedPlan:
     """The plan that a stage promises: which sections, and where its files belong."""
 
     wanted: tuple[ExpectedDocument, ...]
@@ -59,7 +59,7 @@ async def fill_without_seat(engine: Engine, connection: Connection, job: Job) ->
     if job.payload_json.get("model_index") not in context.dropped_seats:
         return  # the stage fails, or the job was not a seat's whole part in it
     stage = context.process.load_stage(job.stage_slug)
-    promise = _Promise(
+    promise = PromisedPlan(
         wanted=tuple(one for one in stage.expected_output_artifacts if one.fills_pending),
         output_type=stage.output_type,
         owner=context.owner,
@@ -77,7 +77,7 @@ async def fill_pending(
     is_first = not isinstance(material.payload, MergePayload) and material.payload.edition == 1
     if not wanted or not is_first or written.plan:
         return ()
-    promise = _Promise(
+    promise = PromisedPlan(
         wanted=tuple(wanted),
         output_type=material.payload.output_type,
         owner=material.owner,
@@ -87,7 +87,7 @@ async def fill_pending(
     return await _fill(connection, job, promise)
 
 
-async def _fill(connection: Connection, job: Job, promise: _Promise) -> tuple[NewResource, ...]:
+async def _fill(connection: Connection, job: Job, promise: PromisedPlan) -> tuple[NewResource, ...]:
     if not promise.wanted:
         return ()
     answers = await list_rows(
@@ -130,7 +130,7 @@ def choose_source(
     return None
 
 
-def build_items(source: Answered, job: Job, promise: _Promise) -> tuple[NewResource, ...]:
+def build_items(source: Answered, job: Job, promise: PromisedPlan) -> tuple[NewResource, ...]:
     """Build the plan files of another model's checklist."""
     assert source.contribution_id is not None, "it was chosen for its document"
     assert source.content is not None, "it was chosen for its text"
