@@ -476,7 +476,7 @@ select turn_index as turn, content as text, finish_reason, raw_finish_reason,
   jsonb_build_object('input_tokens', tokens_used_input, 'output_tokens', tokens_used_output,
     'source', usage_source) as usage,
   provider_request_id as request_id, processing_time_ms as elapsed_ms, flags, opening, manifest,
-  storage_path as path, raw_response_storage_path as raw_path
+  storage_path as path, raw_response_storage_path as raw_path, model_name
 from dialectic_chunks where root_contribution_id = $1 order by turn_index
 
 -- name: load_chunk
