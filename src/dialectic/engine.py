@@ -34,6 +34,7 @@ from dialectic.errors import (
     EmbeddedServerError,
     ProviderTransient,
 )
+from dialectic.live_calls import LiveCalls
 from dialectic.postgres import embedded
 from dialectic.settings import EMBEDDER, Settings
 from dialectic.storage.file_store import FileStore, open_store, require_identity
@@ -160,6 +161,8 @@ class Engine:
     # Why files cannot be written to storage at the moment, if they cannot.
     storage_outage: Outage = field(default_factory=Outage)
     telemetry: Telemetry = OFF
+    # The calls in flight in this process, for those who watch.
+    live_calls: LiveCalls = field(default_factory=LiveCalls)
 
     @property
     def counters(self) -> Counters:

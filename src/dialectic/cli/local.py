@@ -7,7 +7,7 @@ import contextlib
 import functools
 import importlib
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from uuid import UUID
 
 from dialectic.app.accounts import load_owner
 from dialectic.app.transaction import Tenant
-from dialectic.cli.backend import Conclude, News, OnText
+from dialectic.cli.backend import Attended, News, OnText
 from dialectic.cli.terminal import load_settings, run_async
 from dialectic.db.pool import Connection
 from dialectic.db.tables import lists
@@ -24,6 +24,7 @@ from dialectic.db.tables.lists import PageQuery
 from dialectic.db.tables.records import Account
 from dialectic.engine import Engine, open_engine
 from dialectic.errors import ExitCode
+from dialectic.live_calls import LiveCall
 from dialectic.settings import Settings
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         lookup,
         notifications,
         plan_files,
+        preflight,
         projects,
         quotes,
         search,
@@ -87,11 +89,13 @@ if TYPE_CHECKING:
         SavedFeedback,
         Seat,
         SessionDetail,
+        SessionPlan,
         SessionSummary,
         StaleDocuments,
     )
     from dialectic.core.documents.file_paths import WorkStatus
     from dialectic.core.money.price import Rates
+    from dialectic.providers.probe import Finding
 else:
 
     class Deferred:
@@ -106,7 +110,9 @@ else:
     # A command uses one or two of them, and all together take longer than a short command.
     chat, contributions, feedback = map(Deferred, ("chat", "contributions", "feedback"))
     installed, jobs, lookup = map(Deferred, ("installed", "jobs", "lookup"))
-    notifications, plan_files = map(Deferred, ("notifications", "plan_files"))
+    notifications, plan_files, preflight = map(
+        Deferred, ("notifications", "plan_files", "preflight")
+    )
     projects, quotes, search = map(Deferred, ("projects", "quotes", "search"))
     seats, sessions, stale = map(Deferred, ("seats", "sessions", "stale"))
     endpoints, transfer, wallet = map(Deferred, ("endpoints", "transfer", "wallet"))
@@ -240,6 +246,16 @@ class LocalBackend:
 
     async def load_contribution(self, contribution_id: UUID) -> ContributionRecord:
         return await self.tenant.run(lookup.load_record, contribution_id)
+
+    async def load_session_plan(self, session_id: UUID) -> SessionPlan:
+        from dialectic.app.report import load_plan  # imports a renderer only if needed
+
+        return await load_plan(self.tenant, session_id)
+
+    async def build_report(self, session_id: UUID) -> bytes:
+        from dialectic.app.report import build_session_report
+
+        return (await build_session_report(self.tenant, session_id)).encode()
 
     async def get_chunk(self, text: str) -> ChunkRecord:
         return await self.tenant.run(lookup.load_chunk, text)
@@ -383,16 +399,13 @@ class LocalBackend:
                         events = [frame.parse() for frame in frames]
                         yield News(seq, [one for one in events if isinstance(one, Event)])
 
-    async def run_until(
-        self,
-        follow: Coroutine[Any, Any, ExitCode],
-        *,
-        session_id: UUID | None = None,
-        conclude: Conclude | None = None,
-    ) -> ExitCode:
+    def list_live_calls(self, session_id: UUID) -> list[LiveCall]:
+        return self.engine.live_calls.list_of(session_id)
+
+    async def run_until(self, attended: Attended) -> ExitCode:
         from dialectic.cli.worker_host import run_with_worker
 
-        return await run_with_worker(self, follow, session_id=session_id, conclude=conclude)
+        return await run_with_worker(self, attended)
 
     async def finish(self, project_id: UUID, session_id: UUID) -> None:
         from dialectic.publishing.publish import describe_project, require_published
@@ -443,6 +456,9 @@ class LocalBackend:
     async def remove_endpoint(self, name: str) -> None:
         await self.tenant.run(endpoints.remove, name)
 
+    async def probe_models(self, models: list[str]) -> list[Finding]:
+        return await preflight.probe(self.tenant, models)
+
     async def list_processes(self) -> list[ProcessSummary]:
         return await asyncio.to_thread(installed.list_processes, self.settings.own_processes)
 
@@ -487,7 +503,8 @@ LocalAct = Callable[[LocalBackend], Awaitable[ExitCode | None]]
 async def open_local_backend(settings: Settings) -> AsyncIterator[LocalBackend]:
     """Open the engine for the local user; the first start creates the account."""
     async with open_engine(settings) as engine:
-        yield LocalBackend(engine, await load_owner(engine.db))
+        owner = await load_owner(engine.db, is_own_home=engine.address.is_embedded)
+        yield LocalBackend(engine, owner)
 
 
 def run_local(act: LocalAct) -> NoReturn:

@@ -90,6 +90,12 @@ class SessionOptions(RequestBody):
     )
     max_output_tokens: OutputTokens | None = None
     full_answers_only: bool = Field(default=False, strict=True, description=FULL_ANSWERS)
+    approve_spend: bool = Field(
+        default=False,
+        strict=True,
+        description="Whether all calls of the session are approved that cost more than the share "
+        "of the balance which needs no approval. Calls inside a budget never need one.",
+    )
     budget: DollarsInput | None = None
     shrink: int = Field(
         default=0,
@@ -399,6 +405,21 @@ class SessionDetail(ResponseBody):
             f"{', '.join(stages)}; the documents are by the other seats."
             for seat, stages in sorted(lacking.items())
         ]
+
+
+class SessionPlan(ResponseBody):
+    """The plan of a session's last finished iteration, assembled from its documents."""
+
+    session_id: UUID
+    project_id: UUID
+    iteration_number: int
+    path: str | None = Field(
+        description="Where the page is in storage; null if another session of the project finished "
+        "an iteration later."
+    )
+    notices: list[str] = Field(description="What readers must know about the models, in sentences.")
+    missing: list[str] = Field(description="The parts that no document has, such as `questions`.")
+    content: str = Field(description="The page, as Markdown.")
 
 
 class QuoteRequest(SessionRequest):

@@ -6,7 +6,7 @@ import functools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import click
@@ -20,7 +20,13 @@ from dialectic.cli.backend import (
 )
 from dialectic.cli.display.notifications import report_unread
 from dialectic.cli.error_report import advise, mark
-from dialectic.cli.options import archived_option, name_command, strict_option
+from dialectic.cli.options import (
+    FollowOptions,
+    archived_option,
+    follow_options,
+    name_command,
+    strict_option,
+)
 from dialectic.cli.terminal import count, echo_json, printable, say, show_time
 from dialectic.contract.summaries import Kind
 from dialectic.errors import ExitCode, Remedy, RemedyAction, UsageError
@@ -144,7 +150,8 @@ def _describe_quote(quote: SessionForecast) -> Iterator[str]:
 
 
 def _describe(backend: Backend, detail: SessionDetail) -> Iterator[str]:
-    from dialectic.cli.display.follow import find_end_of, has_stage_to_read
+    from dialectic.cli.display.ending import has_stage_to_read
+    from dialectic.cli.display.follow import find_end_of
     from dialectic.core.documents.shortcomings import describe_document
     from dialectic.core.job_status import JobStatus, describe_status
     from dialectic.core.seats import describe_seat
@@ -213,15 +220,18 @@ def _describe_errors(job: JobRecord) -> Iterator[str]:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event on stdout.")
 def watch(session: str, *, strict: bool, as_json: bool) -> None:
     """Follow SESSION from its start to its end; other workers do the work."""
+    from dialectic.cli.display.ending import say_what_next
     from dialectic.cli.display.follow import follow_session
     from dialectic.cli.display.progress import open_display
     from dialectic.cli.display.quote import describe_shortage
-    from dialectic.cli.display.results import say_warnings, say_what_next
+    from dialectic.cli.display.results import say_warnings
 
     async def act(backend: Backend) -> ExitCode:
         session_id = await backend.get_id(Kind.SESSION, session)
-        with open_display(backend, as_json=as_json) as display:
+        with open_display(backend, session_id, as_json=as_json) as display:
             code = await follow_session(backend, session_id, display, awaits_workers=True)
+        if not as_json:
+            display.say_total()
         detail = await backend.look(session_id)
         if code is ExitCode.FUNDS:
             say("\n".join(describe_shortage(detail)))
@@ -257,6 +267,7 @@ def watch(session: str, *, strict: bool, as_json: bool) -> None:
 @click.option("--detach", is_flag=True, help="Leave the work to other workers.")
 @job_option
 @strict_option
+@follow_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event on stdout.")
 def resume(
     session: str,
@@ -269,10 +280,12 @@ def resume(
     detach: bool,
     strict: bool,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Resume SESSION where it stopped; saved work is not repeated."""
     from dialectic.cli.display.quote import say_limits
     from dialectic.cli.display.results import prepare_out, work_and_follow
+    from dialectic.cli.pausing import leaving_paused
     from dialectic.core.money.price import parse_usd
 
     budget_credits = None if budget is None else parse_usd(budget)
@@ -287,9 +300,9 @@ def resume(
             subject="--full-answers",
         )
     prepare_out(out, detach=detach)
+    follow = FollowOptions.take(options)
 
-    async def act(backend: Backend) -> ExitCode:
-        session_id = await get_id_to_change(backend, Kind.SESSION, session)
+    async def begin(backend: Backend, session_id: UUID) -> None:
         if job is not None:
             job_id = await _get_job_to_change(backend, session_id, job)
             await backend.resume_job(session_id, job_id, approves_spend=approve_spend)
@@ -302,12 +315,19 @@ def resume(
             )
         # The process that created the session may have died before starting its stage.
         await backend.generate(session_id)
-        await say_limits(backend, session_id)
-        if detach:
-            command = name_command(f"watch {str(session_id)[:8]}")
-            say(f"Session {session_id} is resumed; other workers run it. `{command}` follows it.")
-            return ExitCode.DONE
-        return await work_and_follow(backend, session_id, as_json=as_json, out=out, strict=strict)
+
+    async def act(backend: Backend) -> ExitCode:
+        session_id = await get_id_to_change(backend, Kind.SESSION, session)
+        async with leaving_paused(backend, session_id):
+            await begin(backend, session_id)
+            await say_limits(backend, session_id)
+            if detach:
+                command = name_command(f"watch {str(session_id)[:8]}")
+                say(f"Session {session_id} is resumed; other workers run it. `{command}` follows.")
+                return ExitCode.DONE
+            return await work_and_follow(
+                backend, session_id, as_json=as_json, out=out, strict=strict, options=follow
+            )
 
     run_with_backend(act)
 
