@@ -20,7 +20,7 @@ from dialectic.errors import DialecticError, RemedyAction
 E = TypeVar("E", bound=DialecticError)
 PROBLEM = "application/problem+json"
 _MARK = re.compile(r"\[([a-z]+(?:_[a-z]+)*)\]$", re.MULTILINE)
-_ADVICE = re.compile(r"^ *(?:ok  |FAIL)? *(?:try|on the server): (.+)$", re.MULTILINE)
+_ADVICE = re.compile(r"^ *(?:ok  |FAIL)? *(?:try|or|on the server): (.+)$", re.MULTILINE)
 
 
 @contextmanager

@@ -129,6 +129,8 @@ def open_terminal_command(
     stdout: int | None = None,
 ) -> Iterator[TerminalCommand]:
     """Start a command with a terminal of its own, as a shell does."""
+    # A parallel run of tests sets the size of its own terminal there.
+    inherited = {key: text for key, text in environment.items() if key not in ("COLUMNS", "LINES")}
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     process = subprocess.Popen(
@@ -136,7 +138,7 @@ def open_terminal_command(
         stdin=theirs,
         stdout=theirs if stdout is None else stdout,
         stderr=theirs,
-        env={**environment, "TERM": "xterm-256color"},
+        env={**inherited, "TERM": "xterm-256color"},
         start_new_session=True,
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
     )

@@ -65,6 +65,7 @@ class RemedyAction(enum.StrEnum):
     # Look up the right name.
     QUOTE_RUN = "quote_run"
     CHOOSE_MODEL = "choose_model"
+    CHOOSE_DEFAULTS = "choose_defaults"  # store the models of runs that name none
     ADD_ENDPOINT = "add_endpoint"
     LIST_ENDPOINTS = "list_endpoints"
     LIST_SESSIONS = "list_sessions"
@@ -298,6 +299,10 @@ class ConfigurationError(
 
 class KeyMissing(ConfigurationError, code="key_missing", fate=Fate.PAUSE):
     """The API key of a model's endpoint is not set."""
+
+
+class ModelUnusable(ConfigurationError, code="model_unusable", remedy=RemedyAction.CHOOSE_MODEL):
+    """A model does not answer."""
 
 
 class DatabaseUnreachable(

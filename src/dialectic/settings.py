@@ -1,20 +1,23 @@
 """Settings: one typed object, read from the environment, then from HOME/config.toml.
 
-The only reader of the environment, including the providers' keys, which it returns as secrets. An
-unknown name is an error that names the nearest known one: a typo never silently means the default.
+The only reader of the environment, including the providers' keys, which it returns as secrets; keys
+may also be in `.env` of the current folder, or stored (`keys`). An unknown name is an error that
+names the nearest known one: a typo never silently means the default.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import dataclasses
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dialectic.config_file import FILE as CONFIG_FILE
+from dialectic.config_file import read_config
 from dialectic.core.access import HIDDEN, Secret
 from dialectic.core.bucket import BucketAccess
 from dialectic.core.models.endpoint import BUILT_IN, SECOND_NAMES, Endpoint, parse_origin
@@ -26,7 +29,8 @@ from dialectic.core.models.endpoint_config import (
     parse_endpoints,
 )
 from dialectic.core.suggestion import find_near
-from dialectic.errors import ConfigurationError
+from dialectic.errors import ConfigurationError, KeyMissing
+from dialectic.keys import KeyPlace, load_stored_keys, read_dotenv
 
 PREFIX = "DIALECTIC_"
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
@@ -130,6 +134,9 @@ class Settings:
     confirm_above_usd: float = _setting(
         1.0, _number(0.0, 1_000_000.0), "A run with a higher estimate needs confirmation."
     )
+    preflight: bool = _setting(
+        True, _FLAG, "Ask each model of a run one short question before the run starts."
+    )
     worker_concurrency: int = _setting(64, _whole(1, 1000), "Jobs one worker runs at a time.")
     max_prompt_bytes: int = _setting(10_000_000, _whole(1, 1_000_000_000), "Longest prompt.")
     requests_per_minute: int = _setting(
@@ -180,6 +187,15 @@ class Settings:
         compare=False,
         metadata={"doc": "Keys of endpoints, by the variables that hold them."},
     )
+    key_places: Mapping[str, KeyPlace] = field(
+        default_factory=dict,
+        compare=False,
+        metadata={"doc": "Where each key was found."},
+    )
+
+    @property
+    def config_path(self) -> Path:
+        return self.home / CONFIG_FILE
 
     @property
     def storage_location(self) -> str:
@@ -231,12 +247,33 @@ class Settings:
 
     def find_key(self, endpoint: Endpoint) -> Secret | None:
         """Find the key of an endpoint; None if its variable is not set, or it needs none."""
-        return next((self.keys[name] for name in _variables(endpoint) if name in self.keys), None)
+        name = self.find_key_name(endpoint)
+        return None if name is None else self.keys[name]
+
+    def find_key_name(self, endpoint: Endpoint) -> str | None:
+        """Find the variable whose key an endpoint uses; None if there is none."""
+        return next((name for name in _variables(endpoint) if name in self.keys), None)
+
+    def reveal_keys(self) -> None:
+        """Fetch the keys in the system's keyring, which may ask for a password.
+
+        A key that cannot be fetched is reported when it is needed.
+        """
+        for key in self.keys.values():
+            with contextlib.suppress(KeyMissing):
+                key.reveal()
 
     @classmethod
-    def load(cls, environ: Mapping[str, str] | None = None) -> Settings:
-        """Read the environment, then HOME/config.toml; the environment wins."""
+    def load(
+        cls, environ: Mapping[str, str] | None = None, *, folder: Path | None = None
+    ) -> Settings:
+        """Read the environment, then HOME/config.toml; the environment wins.
+
+        Keys may also be in `.env` of the current folder; of a given environment, in `folder`.
+        """
         variables = os.environ if environ is None else environ
+        if environ is None:
+            folder = _find_folder()
         given = {
             name.removeprefix(PREFIX).lower(): (value, f"environment variable {name}")
             for name, value in sorted(variables.items())
@@ -244,7 +281,7 @@ class Settings:
         }
         home_text, _ = given.pop("home", ("", ""))
         home = _parse_home(home_text) if home_text else default_home()
-        path = home / "config.toml"
+        path = home / CONFIG_FILE
         config = _read_config(path)
         tables, _ = config.pop("endpoints", ({}, ""))
         values = {
@@ -252,7 +289,12 @@ class Settings:
         }
         endpoints = parse_endpoints(tables, Place(str(path), ("endpoints",)))
         keyless = cls(home=home, endpoints=endpoints, **values)
-        return dataclasses.replace(keyless, keys=_collect_keys(keyless, variables))
+        found = _collect_keys(keyless, variables, folder)
+        return dataclasses.replace(
+            keyless,
+            keys={name: key for name, (_, key) in found.items()},
+            key_places={name: place for name, (place, _) in found.items()},
+        )
 
 
 def _variables(endpoint: Endpoint) -> list[str]:
@@ -261,9 +303,29 @@ def _variables(endpoint: Endpoint) -> list[str]:
     return [name for name in names if name]
 
 
-def _collect_keys(settings: Settings, variables: Mapping[str, str]) -> dict[str, Secret]:
+def _collect_keys(
+    settings: Settings, variables: Mapping[str, str], folder: Path | None
+) -> dict[str, tuple[KeyPlace, Secret]]:
     wanted = [name for end in settings.list_endpoints().values() for name in _variables(end)]
-    return {name: Secret(key) for name in wanted if (key := variables.get(name, "").strip())}
+    stored = load_stored_keys(settings.home)
+    written = {} if folder is None else read_dotenv(folder, wanted)
+    found: dict[str, tuple[KeyPlace, Secret]] = {}
+    for name in wanted:
+        if key := variables.get(name, "").strip():
+            found[name] = KeyPlace.ENVIRONMENT, Secret(key)
+        elif name in written:
+            found[name] = KeyPlace.DOTENV, written[name]
+        elif name in stored:
+            found[name] = stored[name]
+    return found
+
+
+def _find_folder() -> Path | None:
+    """Find the current folder; None if it has been deleted."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return None
 
 
 def inherited_environment() -> dict[str, str]:
@@ -291,7 +353,8 @@ def _parse_home(text: str) -> Path:
 
 
 # The settings with a single value; `endpoints` is a table and only allowed in the file.
-KNOWN = tuple(f.name for f in dataclasses.fields(Settings) if f.name not in ("endpoints", "keys"))
+NOT_SINGLE = ("endpoints", "keys", "key_places")
+KNOWN = tuple(f.name for f in dataclasses.fields(Settings) if f.name not in NOT_SINGLE)
 
 
 def _parse(name: str, value: Any, place: str) -> Any:
@@ -323,22 +386,7 @@ def _parse(name: str, value: Any, place: str) -> Any:
 
 
 def _read_config(path: Path) -> dict[str, tuple[Any, str]]:
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise ConfigurationError(
-            f"{path} cannot be read: {error.strerror}. Correct its permissions or move it away.",
-            reason="unreadable",
-            subject=str(path),
-        ) from None
-    except ValueError as error:  # not TOML, not UTF-8, or an infinite number
-        raise ConfigurationError(
-            f"{path} is not valid TOML: {error}. Correct that line.",
-            reason="not_toml",
-            subject=str(path),
-        ) from None
+    table = read_config(path)
     if "home" in table:
         raise ConfigurationError(
             f"`home` cannot be set in {path}, which is in that folder. Set {PREFIX}HOME instead.",

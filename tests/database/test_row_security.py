@@ -105,7 +105,10 @@ FUNCTIONS_OF_BOTH = {
     *("settle_hold", "void_hold", "lose_hold"),
     *("mark_files_written", "make_description_due"),
 }
-MAKING_MONEY = {"open_wallet", "fund_wallet", "set_wallet_count_only", "set_session_budget"}
+MAKING_MONEY = {
+    *("open_wallet", "fund_wallet", "set_wallet_count_only", "limit_wallet"),
+    "set_session_budget",
+}
 KNOWING_PEOPLE = {
     *("open_account", "add_account", "find_account", "list_users", "find_token", "has_tokens"),
     "list_ended_tokens",
@@ -122,7 +125,14 @@ FUNCTIONS = {
     | {"sweep_access"}
     | {"claim_jobs", "turn_away_jobs", "extend_leases", "sweep_jobs", "take_waiting_files"}
     | {"list_taken", "list_lanes", "sweep_holds", "prune_notifications"}
-    | {"watch_funds", "find_due", "rerun_needed", "take_discarded_files"},
+    | {
+        "watch_funds",
+        "find_due",
+        "take_messages",
+        "find_session_due",
+        "rerun_needed",
+        "take_discarded_files",
+    },
 }
 
 every_table = pytest.mark.parametrize("table", TABLES)

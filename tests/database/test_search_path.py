@@ -48,7 +48,7 @@ CALLS = {
     APP_ROLE: [
         "select * from dialectic.read_events(0, null, 10)",
         "select dialectic.list_news(array[gen_random_uuid()], array[0::bigint])",
-        "select * from dialectic.open_account('intruder')",
+        "select * from dialectic.open_account('intruder', false)",
         "select dialectic.allow_probes(gen_random_uuid())",
         "select dialectic.begin_stage(gen_random_uuid(), 1, 'thesis')",
         "select dialectic.add_tallies(array['deadlock'], array[1])",

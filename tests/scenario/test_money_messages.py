@@ -43,6 +43,8 @@ async def paid_home(made_home: Path, tmp_path: Path) -> AsyncIterator[PaidHome]:
     async with open_simulator({"models": MODELS, "default": {"text": TEXT}}) as simulator:
         with copy_home(made_home, tmp_path / "home") as home:
             configure(home.path, simulator, {"sim": None})
+            # A home of one's own only counts.
+            home.tell("wallet", "unlimited", "--off")
             yield PaidHome(home, simulator, write_unrepaired(tmp_path))
 
 
@@ -131,3 +133,18 @@ async def test_commands_that_go_on_say_before_they_start_how_far_money_limits_an
         if ": complete" in result.stderr:
             assert result.stderr.index("limited to") < result.stderr.index(": complete")
     assert paid_home.calls > 1
+
+
+async def test_yes_approves_every_call_of_the_run_and_a_budget_every_call_inside_it(
+    paid_home: PaidHome,
+) -> None:
+    await paid_home.type("wallet", "limit", "0.014")
+    asked = await paid_home.type(*RUN, "--models", WRITER, "--full-answers")
+    assert asked.code == 5
+    assert list_codes(asked.stderr)[-1] == "spend_needs_approval"
+    for words in (("--yes",), ("--budget", "0.01")):
+        await paid_home.type("wallet", "limit", "0.014")
+        result = await paid_home.type(*RUN, "--models", WRITER, "--full-answers", *words)
+        assert result.code == 0, result.stderr
+        assert "spend_needs_approval" not in result.stderr
+    assert (await paid_home.type("wallet", "verify")).code == 0

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from dialectic.core.documents.front_matter import read_body
-from dialectic.core.documents.offline_notice import BY_OFFLINE_MODELS, BY_RULE, ENGLISH_ONLY
+from dialectic.core.documents.offline_notice import BY_OFFLINE_MODELS, ENGLISH_ONLY
 from dialectic.postgres import embedded
 from tests.scenario.test_promised_documents import FORMS, HEADING, open_rewriting, play
 from tests.scenario.test_run import Home, copy_home
@@ -122,8 +122,8 @@ def home(made_home: Path, out: Path, tmp_path_factory: pytest.TempPathFactory) -
             *("--models", "offline/architect,offline/skeptic", "--out", str(out)),
         )
         assert run.code == 0, run.stderr
-        assert BY_RULE in run.stderr
-        assert f"Plan: {out / 'hall/PLAN.md'}" in run.stderr
+        assert BY_OFFLINE_MODELS in run.stderr
+        assert f"Begin with {out / 'hall/PLAN.md'}" in run.stderr
         yield opened
 
 

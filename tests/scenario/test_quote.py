@@ -349,7 +349,7 @@ def test_a_budget_is_fitted_in_play_money_too_and_a_dry_run_says_that_it_is_refu
     assert (told["planned_calls"], told["fits"]) == (first["planned_calls"], True)
     assert "left out: " in fitted.stderr
     drawn = home.tell(*run, "--dry-run", "--budget", "0.000001")
-    assert (drawn.code, "the budget stops it at play 0.000001" in drawn.stdout) == (0, True)
+    assert (drawn.code, "The budget stops it at play 0.000001" in drawn.stdout) == (0, True)
     refused = home.tell(*run, "--budget", "0.000001")
     assert refused.code == 5
     for said in (drawn.stderr, refused.stderr):
@@ -380,8 +380,11 @@ def test_a_dry_run_prints_the_quote_and_leaves_nothing(home: Home, tmp_path: Pat
         "paralysis": "3",
         "in all": "57",
     }
-    assert re.search(r"continuations +at most +342 calls", told.stdout)
-    assert re.search(r"retries +at most +1,197 calls", told.stdout)
+    assert re.search(r"rarely costs more than play \d\.\d+: .* \d+ more calls", told.stdout)
+    assert "cannot cost more" not in told.stdout
+    most = home.tell("run", PROMPT, "--max", "--name", "Dry").stdout
+    assert re.search(r"continuations +at most +342 calls", most)
+    assert re.search(r"retries +at most +1,197 calls", most)
     assert "play money" in told.stdout
     assert "$" not in told.stdout
     assert not out.exists()
@@ -532,7 +535,7 @@ def test_who_sits_at_a_terminal_is_asked_whether_that_much_may_be_spent(
 ) -> None:
     asked = ask_at_terminal(answer)
     assert re.fullmatch(
-        r"This run is expected to cost \$\d\.\d\d \(worst case \$\d+\.\d\d\)\. Go on\? \[y/N\] ",
+        r"This run is expected to cost \$\d\.\d\d \(rarely above \$\d+\.\d\d\)\. Go on\? \[y/N\] ",
         asked.question,
     )
     assert (asked.answer, asked.code) == (wanted, 0)
@@ -563,6 +566,6 @@ def test_without_a_terminal_it_is_refused_with_a_way_out() -> None:
     with start_asking(subprocess.DEVNULL, "shop/pen", "1") as process:
         stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert (stdout, process.returncode) == ("", 2)
-    assert re.search(r"expected to cost \$\d\.\d\d \(worst case \$\d+\.\d\d\)", stderr)
+    assert re.search(r"expected to cost \$\d\.\d\d \(rarely above \$\d+\.\d\d\)", stderr)
     for words in ("--yes", "--budget", "DIALECTIC_CONFIRM_ABOVE_USD", "[invalid_request]"):
         assert words in stderr

@@ -64,6 +64,8 @@ class Home:
             # Short, so that the next process need not wait long for one that was killed.
             "DIALECTIC_LEASE_S": "0.9",
             "DIALECTIC_HOME": str(self.path),
+            # Stories about providers count their calls.
+            "DIALECTIC_PREFLIGHT": "false",
             **{f"DIALECTIC_{name.upper()}": text for name, text in settings.items()},
         }
 

@@ -69,7 +69,10 @@ async def spend(url: str, session_id: UUID) -> None:
 
 
 def test_a_wallet_from_its_first_dollar_to_the_last_look(home: Home) -> None:
-    assert ask(home, "balance").stdout.splitlines() == ["$0.00", "play 1,000.00"]
+    counted = ask(home, "balance").stdout.splitlines()
+    assert counted[:2] == ["$0.00 spent", "play 1,000.00"]
+    assert counted[2].startswith("no limit")
+    assert ask(home, "unlimited", "--off").stdout.splitlines() == ["$0.00", "play 1,000.00"]
     result = ask(home, "topup", "20", "--note", "for the\tbakery \udcff")
     assert result.stdout.splitlines() == ["$20.00", "play 1,000.00"]
 
@@ -100,9 +103,22 @@ def test_a_wallet_from_its_first_dollar_to_the_last_look(home: Home) -> None:
 
 
 def test_a_wallet_can_be_told_to_only_count(home: Home) -> None:
-    assert "unlimited" in ask(home, "unlimited").stdout
+    assert "no limit" in ask(home, "unlimited").stdout
     assert json.loads(ask(home, "balance", "--json").stdout)["is_count_only"] is True
-    assert "unlimited" not in ask(home, "unlimited", "--off").stdout
+    assert "no limit" not in ask(home, "unlimited", "--off").stdout
+
+
+def test_a_limit_is_what_may_be_spent_from_now_on_and_can_be_raised_and_lowered(home: Home) -> None:
+    ask(home, "unlimited")
+    for amount in ("30", "0.5", "20"):
+        said = ask(home, "limit", amount).stdout.splitlines()
+        assert said[0] == {"30": "$30.00", "0.5": "$0.50", "20": "$20.00"}[amount]
+    assert json.loads(ask(home, "balance", "--json").stdout)["is_count_only"] is False
+    history = ask(home, "history", "--limit", "2").stdout.splitlines()
+    assert [line.split()[2] for line in history] == ["top_up", "withdrawal"]
+    assert "all is right" in ask(home, "verify").stderr
+    refused = home.tell("wallet", "limit", "-5")
+    assert (refused.code, list_codes(refused.stderr)) == (2, ["invalid_request"])
 
 
 def test_an_operator_puts_money_into_any_wallet_and_looks_at_it(home: Home) -> None:
@@ -118,7 +134,7 @@ def test_an_operator_puts_money_into_any_wallet_and_looks_at_it(home: Home) -> N
     mine = ask(home, "balance").stdout
     assert ask(home, "balance", "--as", "ada").stdout.splitlines()[0] == "$5.00"
     shared = ask(home, "balance", "--as", "ada", "--org", "Bakers").stdout.splitlines()
-    assert (shared[0], "unlimited" in shared[2]) == ("$7.00", True)
+    assert (shared[0], "no limit" in shared[2]) == ("$7.00", True)
     history = ask(home, "history", "--as", "ada").stdout.splitlines()
     assert [line.split()[2] for line in history] == ["grant", "grant"]
     assert ask(home, "balance").stdout == mine, "nobody else's is touched"
@@ -180,7 +196,7 @@ def test_an_operator_puts_money_into_the_wallet_of_a_user_and_of_an_organisation
     counted = ask(home, "unlimited", "--org", "Bakers", "--as", "alice")
 
     assert put_in.stdout.startswith("$50.00")
-    assert "unlimited" in counted.stdout
+    assert "no limit" in counted.stdout
     assert ask(home, "balance", "--as", "alice").stdout.startswith("$20.00")
     assert "for May" in ask(home, "history", "--org", "Bakers", "--as", "alice").stdout
     assert "for May" not in ask(home, "history", "--as", "alice").stdout

@@ -32,6 +32,7 @@ DEFAULTS = {
     "retry_unreachable_s": 120.0,
     "max_spend_fraction": 0.2,
     "confirm_above_usd": 1.0,
+    "preflight": True,
     "worker_concurrency": 64,
     "max_prompt_bytes": 10_000_000,
     "requests_per_minute": 600,
@@ -51,6 +52,7 @@ DEFAULTS = {
     "failpoints": "",
     "endpoints": {},
     "keys": {},
+    "key_places": {},
 }
 
 

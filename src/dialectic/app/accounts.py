@@ -115,9 +115,13 @@ async def enter_without_token(db: Database, listens_at: str, origin: RequestOrig
             )
 
 
-async def load_owner(db: Database) -> Account:
-    """Load the account of this installation's owner; the first call creates it."""
-    return await store.find_account(db, LOCAL_USER) or await open_account(db, LOCAL_USER)
+async def load_owner(db: Database, *, is_own_home: bool = False) -> Account:
+    """Load the account of this installation's owner; the first call creates it.
+
+    In a home of their own the owner pays the providers directly, so the wallet only counts.
+    """
+    found = await store.find_account(db, LOCAL_USER)
+    return found or await open_account(db, LOCAL_USER, is_count_only=is_own_home)
 
 
 def build_owner(account: Account) -> Caller:

@@ -36,6 +36,7 @@ from dialectic.errors import (
 )
 from dialectic.pipeline.own_models import declare, load_card, load_catalog, open_route
 from dialectic.providers.key_encryption import encrypt
+from dialectic.providers.probe import build_question
 
 ENDPOINTS_MAX = 20
 # The time limit of a test call.
@@ -106,7 +107,7 @@ async def test(tenant: Tenant, name: str, wanted: EndpointTestRequest) -> Endpoi
     card = await load_card(engine, tenant_id, model)
     started = time.monotonic()
     async with open_route(engine, tenant_id, card, whole_s=TEST_S) as route:
-        reply = await route.provider.complete(card, installed.build_test(card), lambda _piece: None)
+        reply = await route.provider.complete(card, build_question(card), lambda _piece: None)
     return EndpointTest(
         model=model,
         answer=" ".join(reply.text.split())[:ANSWER_CHARS_MAX],

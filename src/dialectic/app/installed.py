@@ -11,31 +11,11 @@ from dialectic.contract.accounts import (
     ProcessDetail,
     ProcessSummary,
 )
-from dialectic.core.models.messages import Message, Request, Role
-from dialectic.core.models.model import ModelCard
 from dialectic.core.process.definition import Process
 from dialectic.processes import loader
 from dialectic.processes.loader import Listed
 from dialectic.providers.catalog import Catalog
 from dialectic.providers.model_list import Row, build_listing, build_snippet, load_cached_models
-
-TEST_PROMPT = "Reply with the single word OK."
-TEST_SYSTEM = "Answer in a few words."
-TEST_OUTPUT_TOKENS = 16
-# A reasoning model would use up fewer tokens before its first word.
-TEST_THOUGHT_TOKENS = 1_000
-
-
-def build_test(card: ModelCard) -> Request:
-    """Build the shortest request that tells whether a model answers."""
-    cap = TEST_THOUGHT_TOKENS if card.is_reasoning else TEST_OUTPUT_TOKENS
-    return Request(
-        model=card.name,
-        # Real calls have one; without it a server's chat template may add its own.
-        system=TEST_SYSTEM,
-        messages=(Message(Role.USER, TEST_PROMPT),),
-        max_output_tokens=min(cap, card.max_output_tokens),
-    )
 
 
 def list_models(catalog: Catalog, home: Path) -> list[Model]:

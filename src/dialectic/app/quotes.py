@@ -167,10 +167,8 @@ async def _prepare_quotes(
         max_retries=engine.settings.max_retries,
         goes_on=request.continue_until_complete,
     )
-    learned = OutputStatistics(
-        await engine.db.transact(
-            account.tenant_id, lambda connection: _load_earlier(connection, run.process.name, None)
-        )
+    learned = await engine.db.transact(
+        account.tenant_id, lambda connection: _load_earlier(connection, run.process.name, None)
     )
 
     def quote_of(process: Process) -> Quote:
@@ -205,7 +203,7 @@ async def quote_session(engine: Engine, account: Account, session_id: UUID) -> S
         cards,
         brief,
         terms,
-        learned=OutputStatistics(_build_samples(written, is_here=True) + earlier),
+        learned=replace(earlier, samples=_build_samples(written, is_here=True) + earlier.samples),
         written=_list_existing(written, context.iteration),
         until=session["until_stage_slug"],
     )
@@ -263,7 +261,7 @@ async def _quote_again(
             max_retries=session["max_retries"],
             goes_on=session["continue_until_complete"],
         ),
-        learned=OutputStatistics(_build_samples(written, is_here=True) + earlier),
+        learned=replace(earlier, samples=_build_samples(written, is_here=True) + earlier.samples),
         written={key: size for key, size in existing.items() if key not in wanted},
         until=last or process.order[0].slug,
     )
@@ -273,7 +271,7 @@ async def _quote_again(
 
 
 _Found: TypeAlias = tuple[
-    asyncpg.Record, JobContext, Brief, Sequence[asyncpg.Record], tuple[Sample, ...]
+    asyncpg.Record, JobContext, Brief, Sequence[asyncpg.Record], OutputStatistics
 ]
 
 
@@ -336,9 +334,15 @@ async def _build_brief(connection: Connection, context: JobContext) -> Brief:
 
 async def _load_earlier(
     connection: Connection, process_name: str, but: UUID | None
-) -> tuple[Sample, ...]:
-    rows = await connection.fetch(SQL["sum_earlier"], process_name, but, EARLIER_SESSIONS_MAX)
-    return _build_samples(rows, is_here=False)
+) -> OutputStatistics:
+    given = process_name, but, EARLIER_SESSIONS_MAX
+    rows = await connection.fetch(SQL["sum_earlier"], *given)
+    (paid,) = await connection.fetch(SQL["count_paid_calls"], *given)
+    return OutputStatistics(
+        _build_samples(rows, is_here=False),
+        paid_calls=paid["calls"],
+        paid_documents=paid["documents"],
+    )
 
 
 def _build_samples(rows: Sequence[asyncpg.Record], *, is_here: bool) -> tuple[Sample, ...]:

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any, Concatenate, NoReturn, ParamSpec, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, Protocol, TypeAlias
 from uuid import UUID
 
 from dialectic.cli.terminal import load_settings, run_async
@@ -63,6 +63,9 @@ from dialectic.core.money.price import Rates
 from dialectic.errors import ExitCode, NotFound, UsageError
 from dialectic.live_calls import LiveCall
 from dialectic.settings import Settings
+
+if TYPE_CHECKING:
+    from dialectic.providers.probe import Finding  # it imports the catalogue
 
 P = ParamSpec("P")
 OnText: TypeAlias = Callable[[str], None]
@@ -211,6 +214,9 @@ class Backend(Protocol):
     async def list_history(self, limit: int) -> list[Transaction]: ...
     async def list_costs(self, session_id: UUID) -> list[Cost]: ...
     async def list_models(self) -> list[Model]: ...
+    async def probe_models(self, models: list[str]) -> list[Finding]:
+        """Ask each model one short question; a server's operator has checked its models."""
+
     async def add_endpoint(self, request: EndpointRequest) -> OwnEndpoint: ...
     async def list_endpoints(self) -> list[OwnEndpoint]: ...
     async def test_endpoint(self, name: str, wanted: EndpointTestRequest) -> EndpointTest: ...

@@ -77,6 +77,7 @@ COMMANDS = {
     RemedyAction.SHOW_COSTS: "wallet costs {session}",
     RemedyAction.QUOTE_RUN: 'run "…" --dry-run',
     RemedyAction.CHOOSE_MODEL: "models list",
+    RemedyAction.CHOOSE_DEFAULTS: 'init --models "{model}"',
     RemedyAction.ADD_ENDPOINT: "endpoint add {endpoint} --url URL --model M,window=N,output=N",
     RemedyAction.LIST_ENDPOINTS: "endpoint list",
     RemedyAction.LIST_SESSIONS: "status",
@@ -84,6 +85,10 @@ COMMANDS = {
     RemedyAction.LIST_JOBS: "status {session}",
     RemedyAction.LIST_CHATS: "chat --list",
     RemedyAction.LIST_NOTIFICATIONS: "notifications",
+}
+# Other commands that help, after the first.
+ALTERNATIVES = {
+    RemedyAction.CHOOSE_DEFAULTS: ('run "…" --models "{model}"', "models list"),
 }
 # These need the machine with the database: for a server, its operator runs them.
 OPERATOR_COMMANDS = {
@@ -111,18 +116,23 @@ def render_command(
         return None
     if action is RemedyAction.CONFIGURE:
         return f"export {remedy.setting}=…"
-    names = {
-        "session": (remedy.session_id or "SESSION")[:SESSION_CHARS],
-        "seat": "N" if remedy.seat is None else str(remedy.seat),
-        "user": remedy.user or "NAME",
-        "endpoint": remedy.endpoint or "NAME",
-        "amount": "--play 1000" if remedy.is_play else "20",
-    }
+    names = _list_names(remedy)
     if action in OPERATOR_COMMANDS:
         words = OPERATOR_COMMANDS[action].format(**names)
         return f"dialectic {words}{_list_options(remedy, is_remote=is_remote)}"
     server = f"--server {named_server} " if named_server else ""
     return f"dialectic {server}{COMMANDS[action].format(**names)}"
+
+
+def _list_names(remedy: Remedy) -> dict[str, str]:
+    return {
+        "session": (remedy.session_id or "SESSION")[:SESSION_CHARS],
+        "seat": "N" if remedy.seat is None else str(remedy.seat),
+        "user": remedy.user or "NAME",
+        "amount": "--play 1000" if remedy.is_play else "20",
+        "model": remedy.model or "MODEL",
+        "endpoint": remedy.endpoint or "NAME",
+    }
 
 
 def _list_options(remedy: Remedy, *, is_remote: bool) -> str:
@@ -134,7 +144,10 @@ def _list_options(remedy: Remedy, *, is_remote: bool) -> str:
 def describe_remedy(
     remedy: Remedy | None, *, named_server: str = "", is_remote: bool = False
 ) -> str | None:
-    """Build the advice line of a remedy, with who runs it; None if it has no command."""
+    """Build the advice of a remedy, with who runs it; None if it has no command.
+
+    Where several commands help, each has its line.
+    """
     if remedy is None:
         return None
     command = render_command(remedy, named_server=named_server, is_remote=is_remote)
@@ -142,4 +155,5 @@ def describe_remedy(
         return None
     is_operators = remedy.action in OPERATOR_COMMANDS or remedy.action is RemedyAction.CONFIGURE
     who = "on the server" if is_remote and is_operators else "try"
-    return f"{who}: {command}"
+    others = (words.format(**_list_names(remedy)) for words in ALTERNATIVES.get(remedy.action, ()))
+    return "\n".join([f"{who}: {command}", *(f"   or: dialectic {words}" for words in others)])

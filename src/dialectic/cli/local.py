@@ -23,6 +23,7 @@ from dialectic.app import (
     lookup,
     notifications,
     plan_files,
+    preflight,
     projects,
     quotes,
     seats,
@@ -93,6 +94,7 @@ from dialectic.live_calls import LiveCall
 from dialectic.pipeline.own_models import load_card
 from dialectic.processes.loader import load_process
 from dialectic.providers.catalog import build_catalog, choose_default_models
+from dialectic.providers.probe import Finding
 from dialectic.publishing.publish import describe_project, require_published
 from dialectic.settings import Settings
 
@@ -408,6 +410,9 @@ class LocalBackend:
     async def remove_endpoint(self, name: str) -> None:
         await self.tenant.run(endpoints.remove, name)
 
+    async def probe_models(self, models: list[str]) -> list[Finding]:
+        return await preflight.probe(self.tenant, models)
+
     async def list_processes(self) -> list[ProcessSummary]:
         return await asyncio.to_thread(installed.list_processes, self.settings.own_processes)
 
@@ -442,7 +447,8 @@ LocalAct = Callable[[LocalBackend], Awaitable[ExitCode | None]]
 async def open_local_backend(settings: Settings) -> AsyncIterator[LocalBackend]:
     """Open the engine for the local user; the first start creates the account."""
     async with open_engine(settings, build_catalog(settings)) as engine:
-        yield LocalBackend(engine, await load_owner(engine.db))
+        owner = await load_owner(engine.db, is_own_home=engine.address.is_embedded)
+        yield LocalBackend(engine, owner)
 
 
 def run_local(act: LocalAct) -> NoReturn:

@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
 from pydantic import ValidationError
@@ -85,6 +85,9 @@ from dialectic.live_calls import LiveCall
 from dialectic.settings import Settings
 from dialectic.storage.archive import open_archive
 from dialectic.storage.keys import is_part
+
+if TYPE_CHECKING:
+    from dialectic.providers.probe import Finding
 
 T = TypeVar("T")
 R = TypeVar("R", bound=RequestBody)
@@ -462,6 +465,10 @@ class RemoteBackend:
 
     async def list_models(self) -> list[Model]:
         return [one async for one in self._client.list_models()]
+
+    async def probe_models(self, models: list[str]) -> list[Finding]:
+        del models
+        return []
 
     async def add_endpoint(self, request: EndpointRequest) -> OwnEndpoint:
         return await self._client.add_endpoint(request)

@@ -265,9 +265,48 @@ def say(text: str, *, wraps: bool = True) -> None:
         click.echo(shown, err=True)
 
 
+def has_person() -> bool:
+    """Tell whether a person can see a question and answer it."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def prompt(question: str, *, default: str | None = None, hidden: bool = False) -> str:
+    """Read a line outside the event loop; a hidden one is not shown while it is typed."""
+    with _interruptible():
+        found = click.prompt(
+            printable(question),
+            default=default,
+            show_default=bool(default),
+            hide_input=hidden,
+            err=True,
+        )
+    return str(found).strip()
+
+
+def confirm(question: str) -> bool:
+    """Ask a yes-or-no question outside the event loop; no is the default."""
+    with _interruptible():
+        return click.confirm(printable(question), err=True)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let ^C raise, so that a terminal that hides its input is restored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 async def ask_yes(question: str) -> bool:
-    """Ask a question at the terminal; only "y" and "yes" mean yes."""
-    return (await read_terminal_line(question)).strip().lower() in ("y", "yes")
+    """Ask a question that only `y` or `yes` affirms."""
+    return (await ask(question)).lower() in ("y", "yes")
+
+
+async def ask(question: str) -> str:
+    """Read the answer to a question from the terminal; "" at its end."""
+    return (await read_terminal_line(question)).strip()
 
 
 def wrap(text: str, width: int) -> str:

@@ -42,6 +42,8 @@ async def open_worker(
     session_id: UUID | None = None,
 ) -> AsyncIterator[Worker]:
     """Open a worker with its own pool: it uses another database role than the user."""
+    # Before any lease is held: the system's keyring may wait for a person.
+    await asyncio.to_thread(backend.settings.reveal_keys)
     async with Database.open(backend.engine.address, WORKER_ROLE, size=POOL_SIZE) as db:
         yield Worker(
             replace(backend.engine, db=db),

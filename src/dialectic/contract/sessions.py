@@ -89,6 +89,12 @@ class SessionOptions(RequestBody):
     )
     max_output_tokens: OutputTokens | None = None
     full_answers_only: bool = Field(default=False, strict=True, description=FULL_ANSWERS)
+    approve_spend: bool = Field(
+        default=False,
+        strict=True,
+        description="Whether all calls of the session are approved that cost more than the share "
+        "of the balance which needs no approval. Calls inside a budget never need one.",
+    )
     budget: DollarsInput | None = None
     shrink: int = Field(
         default=0,

@@ -126,6 +126,13 @@ async def set_unlimited(connection: Connection, wallet_id: UUID, *, is_unlimited
         ) from error
 
 
+async def set_limit(
+    connection: Connection, wallet_id: UUID, amount_credits: int, *, key: str, user_id: UUID
+) -> None:
+    """Let a wallet spend this much from now on; a retry with the same key does nothing."""
+    await _ask(connection, SQL["limit_wallet"], wallet_id, amount_credits, key, user_id)
+
+
 async def set_budget(connection: Connection, session_id: UUID, budget_credits: int | None) -> None:
     """Set a session's spending limit for each kind of money, or remove it."""
     try:

@@ -124,6 +124,7 @@ def build_quote(
         durations=build_durations(durations, slots=terms.concurrency),
         documents_here=learned.count(is_here=True),
         documents_earlier=learned.count(is_here=False),
+        extra_rate=learned.compute_extra_rate(),
     )
 
 

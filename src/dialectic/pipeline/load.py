@@ -125,6 +125,8 @@ class JobContext:
     context: tuple[GivenText, ...]
     # Whether a call waits for money rather than accept a shorter answer.
     full_answers_only: bool = False
+    # Whether all calls above the automatic spending limit are approved.
+    approve_spend: bool = False
     # The seats that have left; the number of seats at the start; the stages that were created.
     dropped_seats: tuple[int, ...] = ()
     seats_first: int | None = None

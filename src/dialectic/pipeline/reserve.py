@@ -65,6 +65,8 @@ class Payment:
     purpose: Purpose = Purpose.CALL
     # Whether to raise an error instead of limiting the answer to what the funds allow.
     full_answers_only: bool = False
+    # Whether the call is approved, however much of the funds it may cost.
+    is_approved: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,7 @@ async def reserve(
 
     def decide(funds: Funds, fraction: Decimal) -> int:
         is_approved = isinstance(caller, Job) and caller.is_spend_approved
+        is_approved = is_approved or payment.is_approved
         return decide_cap(
             funds,
             card,

@@ -171,8 +171,12 @@ async def ask(turn: Turn) -> Paid:
         key = derive_hold_key(
             job.id, attempt=job.attempt, turn=len(material.chunks), again=len(refused)
         )
-        full_answers_only = turn.context.full_answers_only
-        payment = Payment(turn.wallet_id, key, full_answers_only=full_answers_only)
+        payment = Payment(
+            turn.wallet_id,
+            key,
+            full_answers_only=turn.context.full_answers_only,
+            is_approved=turn.context.approve_spend,
+        )
         held, answer = await call(engine, job, card, fitted.request, payment)
         return Paid(card, held, replace(answer, refused=refused), fitted.manifest)
 

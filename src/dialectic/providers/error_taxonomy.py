@@ -251,7 +251,7 @@ def _seconds(text: str) -> float | None:
     # Not `float`: it also accepts nan, inf and 1_000.
     if not re.fullmatch(r"\d+(\.\d+)?", text.strip(), re.ASCII):
         return None
-    number = float(text)
+    number = float(text.strip())
     return number if math.isfinite(number) else None
 
 

@@ -11,7 +11,7 @@ from decimal import Decimal
 
 import click
 
-from dialectic.app.installed import build_test, list_models
+from dialectic.app.installed import list_models
 from dialectic.cli.aliases import expand_model, load_aliases, remove_alias, set_alias
 from dialectic.cli.backend import open_backend
 from dialectic.cli.error_report import mark, say_remedy
@@ -38,6 +38,7 @@ from dialectic.providers.model_list import (
     load_cached_models,
     save_cached_models,
 )
+from dialectic.providers.probe import build_question
 from dialectic.settings import Settings
 from dialectic.tokens.counting import CountMethod, TokenCount, count_request_tokens_aside
 
@@ -266,7 +267,7 @@ async def _test(settings: Settings, name: str) -> ExitCode:
 
 
 async def _try_out(catalog: Catalog, card: ModelCard) -> Trial:
-    request = build_test(card)
+    request = build_question(card)
     remote = catalog.find_remote(card.provider)
     provider_counts = await remote.count_tokens(card, request) if remote is not None else None
     pieces: list[float] = []

@@ -77,8 +77,9 @@ async def _run(engine: Engine, host: str, port: int, *, with_worker: bool) -> No
         hub = await stack.enter_async_context(open_hub(engine.address, streams_max=streams_max))
         app = build_app(engine, hub, listens_at=host)
         worker = None
+        owner = await load_owner(engine.db, is_own_home=engine.address.is_embedded)
         if with_worker:
-            backend = LocalBackend(engine, await load_owner(engine.db))
+            backend = LocalBackend(engine, owner)
             concurrency = engine.settings.worker_concurrency
             worker = await stack.enter_async_context(open_worker(backend, concurrency=concurrency))
         server = await stack.enter_async_context(open_server(app, hub, host=host, port=port))

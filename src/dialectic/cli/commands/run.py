@@ -17,11 +17,13 @@ from dialectic.cli.display.results import prepare_out, work_and_follow
 from dialectic.cli.input import read_overlay, read_prompt, read_resource
 from dialectic.cli.options import FollowOptions, follow_options, name_command, strict_option
 from dialectic.cli.pausing import leaving_paused
+from dialectic.cli.preflight import check_models
+from dialectic.cli.setup import require_models
 from dialectic.cli.terminal import count, echo_json, load_settings, run_async, say
 from dialectic.contract.projects import Kind, ResourceRequest
 from dialectic.contract.sessions import RunQuote, RunRequest
 from dialectic.core.documents.file_paths import ResourceKind
-from dialectic.core.models.model import parse_model_list
+from dialectic.core.models.model import format_model_list, parse_model_list
 from dialectic.core.money.price import format_credits, format_roughly, parse_usd
 from dialectic.core.process.definition import SHRINK_MAX
 from dialectic.core.run_request import TOKENS_MAX
@@ -43,11 +45,13 @@ class RunOptions:
     project: str | None
     out: Path | None
     dry_run: bool
+    shows_max: bool
     detach: bool
     strict: bool
     as_json: bool
     yes: bool
     follow: FollowOptions
+    preflight: bool
 
 
 @click.command()
@@ -140,11 +144,15 @@ class RunOptions:
 )
 @click.option("--budget", metavar="USD", help="Spending limit of the session; never exceeded.")
 @click.option("--dry-run", is_flag=True, help="Print the expected cost and time, and stop.")
+@click.option(
+    "--max", "shows_max", is_flag=True, help="As --dry-run, with the most that it can cost."
+)
 @click.option("--detach", is_flag=True, help="Start the session, print its id and exit.")
 @strict_option
 @follow_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event on stdout.")
 @click.option("--yes", is_flag=True, help="Answer yes to every question.")
+@click.option("--no-preflight", is_flag=True, help="Do not ask each model a short question first.")
 @click.option(
     "--wait-for-all", is_flag=True, help="Stop if a model fails, even if others could go on."
 )
@@ -161,10 +169,12 @@ def run(
     pause: bool,
     no_continue: bool,
     dry_run: bool,
+    shows_max: bool,
     detach: bool,
     strict: bool,
     as_json: bool,
     yes: bool,
+    no_preflight: bool,
     **options: Any,
 ) -> None:
     """Let several models argue about PROMPT (or a pipe's text) and write a plan."""
@@ -187,6 +197,7 @@ def run(
         overlay=read_overlay(overlay),
         is_autopilot=not pause,
         continue_until_complete=not no_continue,
+        approve_spend=yes,
         **options,
     )
     run_options = RunOptions(
@@ -194,15 +205,19 @@ def run(
         budget_credits=None if request.budget is None else parse_usd(request.budget),
         project=project,
         out=out,
-        dry_run=dry_run,
+        dry_run=dry_run or shows_max,
+        shows_max=shows_max,
         detach=detach,
         strict=strict,
         as_json=as_json,
         yes=yes,
         follow=follow,
+        preflight=settings.preflight and not no_preflight,
     )
-    if not dry_run:
+    if not run_options.dry_run:
         prepare_out(out, detach=detach)
+        if not models:
+            settings = require_models(settings, yes=yes)
     sys.exit(run_async(_run(settings, run_options, request)))
 
 
@@ -224,8 +239,7 @@ def _parse_models(settings: Settings, text: str) -> list[str]:
 
 
 async def _run(settings: Settings, run_options: RunOptions, request: RunRequest) -> ExitCode:
-    """Print the expected cost, ask for confirmation, and start."""
-    budget_credits = run_options.budget_credits
+    """Print the expected cost, check the models, ask for confirmation, and start."""
     async with open_backend(settings) as backend:
         project_id, asked = None, request
         if run_options.project is not None:
@@ -239,22 +253,20 @@ async def _run(settings: Settings, run_options: RunOptions, request: RunRequest)
         if run_options.dry_run:
             show_quote(
                 quoted,
-                budget_credits=budget_credits,
+                budget_credits=run_options.budget_credits,
                 full_answers_only=request.full_answers_only,
+                shows_max=run_options.shows_max,
                 as_json=run_options.as_json,
             )
             return ExitCode.DONE
         await check_funds(backend, quoted.lines)
-        full_answers_only = request.full_answers_only
-        for line in describe_limits(quoted.answer_limits, full_answers_only=full_answers_only):
-            say(line)
-        # A given budget counts as consent to spend it.
-        is_asked = not run_options.yes and budget_credits is None
-        limit_usd = settings.confirm_above_usd
-        if is_asked and not await is_wanted(quoted.lines, confirm_above_usd=limit_usd):
+        checked = await _check_models(backend, run_options, asked, quoted)
+        if checked is None or not await _is_confirmed(settings, run_options, request, checked):
             say("Nothing was started.")
             return ExitCode.FUNDS
-        fitted = {"models": quoted.models, "shrink": quoted.shrink}
+        quoted = checked
+        lead = request.lead if request.lead in quoted.models else None
+        fitted = {"models": quoted.models, "shrink": quoted.shrink, "lead": lead}
         wanted = request.model_copy(update=fitted)
         if project_id is None:
             session_id = await backend.create(wanted)
@@ -266,6 +278,42 @@ async def _run(settings: Settings, run_options: RunOptions, request: RunRequest)
             for note in run_options.notes:
                 say(f"  prompt: {note}")
             return await _follow(backend, run_options, session_id, quoted)
+
+
+async def _check_models(
+    backend: Backend, run_options: RunOptions, asked: RunRequest, quoted: RunQuote
+) -> RunQuote | None:
+    """See that each model answers; return the quote of the run with those that do.
+
+    None if the person stops.
+    """
+    if not run_options.preflight or not backend.is_local:
+        return quoted
+    process = await backend.load_process(str(asked.process))
+    seats_min = process.definition["file"]["seats_min"] or 1
+    models = await check_models(backend, quoted.models, seats_min=seats_min)
+    if models is None or models == quoted.models:
+        return None if models is None else quoted
+    lead = asked.lead if asked.lead in models else None
+    changed = await backend.quote(
+        asked.model_copy(update={"models": models, "lead": lead}), lists_smaller=False
+    )
+    _check_fit(run_options, changed)
+    say(f"Models: {format_model_list(changed.models)}.")
+    return changed
+
+
+async def _is_confirmed(
+    settings: Settings, run_options: RunOptions, request: RunRequest, quoted: RunQuote
+) -> bool:
+    """Say how money limits the run, and ask if it is expected to cost much."""
+    full_answers_only = request.full_answers_only
+    for line in describe_limits(quoted.answer_limits, full_answers_only=full_answers_only):
+        say(line)
+    # A given budget counts as consent to spend it.
+    if run_options.yes or run_options.budget_credits is not None:
+        return True
+    return await is_wanted(quoted.lines, confirm_above_usd=settings.confirm_above_usd)
 
 
 async def _extend(
@@ -350,6 +398,6 @@ def _check_fit(run_options: RunOptions, quoted: RunQuote) -> None:
 def _name_models(quoted: RunQuote) -> None:
     """Print the default models before they cost anything."""
     if quoted.has_chosen_models:
-        names = ", ".join(quoted.models)
+        names = format_model_list(quoted.models).replace(",", ", ")
         command = name_command("models list")
         say(f"Models: {names}. `{command}` lists all models.")

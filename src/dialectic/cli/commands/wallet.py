@@ -1,4 +1,4 @@
-"""`dialectic wallet`: balance, deposits, transactions, costs, and a check of the ledger."""
+"""`dialectic wallet`: balance, limit, deposits, transactions, costs, and a check of the ledger."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ org_option = click.option(
 
 @click.group()
 def wallet() -> None:
-    """Money: balance, deposits, transactions, costs, and a check of the ledger."""
+    """Money: balance, limit, deposits, transactions, costs, and a check of the ledger."""
 
 
 # -- whose it is -----------------------------------------------------------------------------------
@@ -114,10 +114,11 @@ def _build_json(found: Wallet) -> dict[str, object]:
 
 def describe_wallet(found: Wallet) -> Iterator[str]:
     """Describe a wallet, with play money apart."""
-    yield _describe_money(found.money, is_play=False)
+    describe = _describe_counted if found.is_count_only else _describe_money
+    yield describe(found.money, is_play=False)
     yield _describe_money(found.play_money, is_play=True)
     if found.is_count_only:
-        yield "unlimited: spending is counted, but no call is rejected for lack of money"
+        yield "no limit: spending is counted, and no call is rejected for lack of money"
 
 
 def _describe_money(money: Money, *, is_play: bool) -> str:
@@ -127,6 +128,18 @@ def _describe_money(money: Money, *, is_play: bool) -> str:
     if not read_credits(money.held):
         return shown
     return f"{shown}, of which {held} is reserved for unsettled calls; {left} is available"
+
+
+def _describe_counted(money: Money, *, is_play: bool) -> str:
+    """Describe money without a limit: what was spent, unless more was added than that."""
+    balance = read_credits(money.balance)
+    if balance > 0:
+        return _describe_money(money, is_play=is_play)
+    reserved = ""
+    if read_credits(money.held):
+        held = _format(money.held, is_play=is_play)
+        reserved = f"; {held} more is reserved for unsettled calls"
+    return f"{format_credits(-balance, is_play=is_play)} spent{reserved}"
 
 
 def _format(dollars: str, *, is_play: bool) -> str:
@@ -164,7 +177,7 @@ def topup(
             return await jobs.resume_funded(connection, backend.account.wallet_id)
 
         woken = await backend.engine.db.transact(backend.account.tenant_id, put_in_and_wake)
-        say(f"Added {format_credits(deposit.amount_credits, is_play=play)}. The wallet holds:")
+        say(f"Added {format_credits(deposit.amount_credits, is_play=play)}. Left:")
         click.echo("\n".join(describe_wallet(await backend.load_wallet())))
         _tell_woken(woken, is_own=user is None and org is None)
         return ExitCode.DONE
@@ -176,6 +189,32 @@ def _tell_woken(woken: list[UUID], *, is_own: bool) -> None:
     for session_id in woken:
         how = f"`dialectic resume {str(session_id)[:8]}`" if is_own else "any worker"
         say(f"Session {session_id} was waiting for money: {how} continues it.")
+
+
+@wallet.command(context_settings=AMOUNT, short_help="Spend at most AMOUNT_USD from now on.")
+@click.argument("amount_usd")
+@user_option
+@org_option
+def limit(amount_usd: str, user: str | None, org: str | None) -> None:
+    """Spend at most AMOUNT_USD dollars from now on; `unlimited` removes the limit."""
+    amount_credits, key = parse_usd(amount_usd), str(uuid4())
+
+    async def work(backend: LocalBackend) -> ExitCode:
+        account = backend.account
+
+        async def set_and_wake(connection: Connection) -> list[UUID]:
+            await wallets.set_limit(
+                connection, account.wallet_id, amount_credits, key=key, user_id=account.user_id
+            )
+            return await jobs.resume_funded(connection, account.wallet_id)
+
+        woken = await backend.engine.db.transact(account.tenant_id, set_and_wake)
+        say("Limit set. Left:")
+        click.echo("\n".join(describe_wallet(await backend.load_wallet())))
+        _tell_woken(woken, is_own=user is None and org is None)
+        return ExitCode.DONE
+
+    act_for(work, user, org)
 
 
 @wallet.command()

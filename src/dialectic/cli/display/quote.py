@@ -5,6 +5,7 @@ Also prints the messages about money before a run and when it pauses for lack of
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import sys
@@ -58,6 +59,7 @@ def show_quote(
     *,
     budget_credits: int | None = None,
     full_answers_only: bool = False,
+    shows_max: bool = False,
     as_json: bool,
 ) -> None:
     """Print a quote and the optional parts: tables for people, one object for programs."""
@@ -81,7 +83,7 @@ def show_quote(
         click.echo(json.dumps(quote.as_dict() | more, ensure_ascii=False))
         return
     limits = describe_limits(quoted.answer_limits, full_answers_only=full_answers_only)
-    lines = [*draw_quote(quote, budget_credits), *limits]
+    lines = [*draw_quote(quote, budget_credits, shows_max=shows_max), *limits]
     if smaller:
         lines.append("\nWhat can be left out with --shrink N, each with all before it:")
     for one in smaller:
@@ -96,42 +98,68 @@ def _format(quote: Quote, amount: Amount) -> str:
     return format_roughly(amount.credits, is_play=quote.is_play_money)
 
 
-def draw_quote(quote: Quote, budget_credits: int | None = None) -> Iterator[str]:
-    """Format a quote as a table per stage and step, followed by its assumptions."""
+def draw_quote(
+    quote: Quote, budget_credits: int | None = None, *, shows_max: bool = False
+) -> Iterator[str]:
+    """Format a quote as a table per stage and step, followed by its assumptions.
+
+    The bound is what 19 of 20 runs do not exceed; `shows_max` shows what no run can exceed.
+    """
     yield f"Process {quote.process_name}, {count(len(quote.models), 'model')}: " + ", ".join(
         quote.models
     )
     yield ""
-    head = _ROW.format("calls", "tokens in", "tokens out", "expected", "worst case", "time")
-    rows = [("", head), *_list_rows(quote)]
+    bound = "worst case" if shows_max else "rarely above"
+    head = _ROW.format("calls", "tokens in", "tokens out", "expected", bound, "time")
+    rows = [("", head), *_list_rows(quote, shows_max=shows_max)]
     width = max(len(name) for name, _ in rows)
     yield from (f"{name:<{width}}  {figures}".rstrip() for name, figures in rows)
     yield ""
-    yield from _draw_bounds(quote, budget_credits)
-    yield from _draw_notes(quote)
+    if shows_max:
+        yield from _draw_bounds(quote, budget_credits)
+    else:
+        yield from _describe_bound(quote, budget_credits)
+    yield from _describe_further(quote)
+    yield from _draw_notes(quote, shows_max=shows_max)
 
 
-def _list_rows(quote: Quote) -> Iterator[tuple[str, str]]:
+def _list_rows(quote: Quote, *, shows_max: bool) -> Iterator[tuple[str, str]]:
+    draw = functools.partial(_draw_figures, quote, shows_max=shows_max)
     for slug, lines in quote.list_stages():
-        yield slug, _draw_figures(quote, lines, format_time(quote.durations[slug].expected_s))
+        yield slug, draw(lines, format_time(quote.durations[slug].expected_s))
         if len(steps := list_steps(lines)) > 1:
             for name, some in steps:
-                yield f"  {name}", _draw_figures(quote, some, "")
-    yield "in all", _draw_figures(quote, quote.lines, format_time(quote.duration.expected_s))
+                yield f"  {name}", draw(some, "")
+    yield "in all", draw(quote.lines, format_time(quote.duration.expected_s))
 
 
-def _draw_figures(quote: Quote, lines: tuple[Line, ...], time: str) -> str:
+def _draw_figures(quote: Quote, lines: tuple[Line, ...], time: str, *, shows_max: bool) -> str:
     """Format a row: calls and tokens of all models, and the price of those with one."""
     figures = add_figures(lines)
     paid = add_figures(line for line in lines if line.is_play is quote.is_play_money)
+    bound = paid.worst.credits if shows_max else quote.compute_bound(paid).credits
     return _ROW.format(
         f"{figures.planned_calls:,}",
         f"{figures.expected.input_tokens:,}",
         f"{figures.expected.output_tokens:,}",
         _format(quote, paid.expected),
-        _format(quote, paid.worst),
+        format_roughly(bound, is_play=quote.is_play_money),
         time,
     )
+
+
+def _describe_bound(quote: Quote, budget_credits: int | None) -> Iterator[str]:
+    """Say what the run rarely exceeds, and where the budget stops it."""
+    bound = quote.compute_bound(quote.paid)
+    price = format_roughly(bound.credits, is_play=quote.is_play_money)
+    yield (
+        f"It rarely costs more than {price}: with longer answers and "
+        f"{count(bound.extra_calls, 'more call')},"
+    )
+    yield "to complete or repeat answers. --max shows what it can cost at most."
+    if budget_credits is not None and budget_credits < quote.paid.ceiling.credits:
+        budget = format_credits(budget_credits, is_play=quote.is_play_money)
+        yield f"The budget stops it at {budget}."
 
 
 def _draw_bounds(quote: Quote, budget_credits: int | None) -> Iterator[str]:
@@ -153,20 +181,22 @@ def _draw_bounds(quote: Quote, budget_credits: int | None) -> Iterator[str]:
         budget = format_credits(budget_credits, is_play=quote.is_play_money)
         stop = f", and the budget stops it at {budget}"
     yield f"With all of that it cannot cost more than {_format(quote, paid.ceiling)}{stop}."
-    if further := figures.further.calls:
+
+
+def _describe_further(quote: Quote) -> Iterator[str]:
+    """Say how many further turns are expected because answers are longer than the cap."""
+    if further := quote.figures.further.calls:
         verb = "is" if further == 1 else "are"
         yield (
             f"Expected {verb} {count(further, 'continuation')} for "
-            f"{_format(quote, paid.further)}: answers are longer than the cap."
+            f"{_format(quote, quote.paid.further)}: answers are longer than the cap."
         )
 
 
-def _draw_notes(quote: Quote) -> Iterator[str]:
+def _draw_notes(quote: Quote, *, shows_max: bool) -> Iterator[str]:
     duration = quote.duration
-    yield (
-        f"Time is an estimate: about {format_time(duration.expected_s)}, or "
-        f"{format_time(duration.worst_s)} if every answer is as long as it may be."
-    )
+    longest = f", or {format_time(duration.worst_s)} if every answer is as long as it may be"
+    yield (f"Time is an estimate: about {format_time(duration.expected_s)}{longest * shows_max}.")
     known = quote.documents_here + quote.documents_earlier
     yield (
         f"Lengths are learned from {count(known, 'document')}: {quote.documents_here:,} of this "
@@ -210,8 +240,8 @@ async def is_wanted(quote: Quote, *, confirm_above_usd: float) -> bool:
     expected = figures.likely.credits
     if expected <= confirm_above_usd * CREDITS_PER_USD:
         return True
-    worst = format_roughly(max(figures.worst.credits, expected))
-    price = f"{format_roughly(expected)} (worst case {worst})"
+    bound = format_roughly(quote.compute_bound(figures).credits)
+    price = f"{format_roughly(expected)} (rarely above {bound})"
     if not sys.stdin.isatty():
         raise UsageError(
             f"This run is expected to cost {price}, and standard input is not a terminal, so it "

@@ -19,8 +19,6 @@ BY_OFFLINE_MODELS = (
     "Built-in offline models composed this by rule from the given text alone; no language model was"
     " used. Take it as an example of the form, not as advice."
 )
-# For the end of a command.
-BY_RULE = "Offline models wrote it by rule; no language model was used."
 ENGLISH_ONLY = (
     "The request is not in English. Offline models write English only, and quote the request as it"
     " is."

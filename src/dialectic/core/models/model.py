@@ -10,11 +10,12 @@ exactly so. A factor, as in `o200k_base*1.4`, means an estimate: 1.4 times that 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
+from itertools import groupby
 from typing import Any
 
 from dialectic.errors import ConfigurationError, UsageError
@@ -95,6 +96,12 @@ def parse_model_list(text: str) -> list[str]:
             limit=MODELS_PER_SESSION_MAX,
         )
     return names
+
+
+def format_model_list(names: Sequence[str]) -> str:
+    """Write a list of names as `parse_model_list` reads it; equal neighbours are counted."""
+    runs = ((name, len(list(some))) for name, some in groupby(names))
+    return ",".join(f"{name}*{count}" if count > 1 else name for name, count in runs)
 
 
 def _parse_count(part: str, times: str) -> int:

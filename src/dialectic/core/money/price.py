@@ -204,24 +204,19 @@ def check_spend(
     if _is_unasked(estimate_credits, funds, fraction):
         return
     available = funds.available_credits or 0
-    of_what, what_else = f"{funds.show(available)} available", "add money"
-    is_of_budget = funds.budget_credits is not None and funds.budget_credits < available
-    if is_of_budget:
-        of_what = f"the session's budget of {funds.show(funds.budget_credits or 0)}"
-        what_else = "raise the budget"
     # Without a session there is nothing to approve: the client sends the request again.
     remedy, approve = Remedy(RemedyAction.TOP_UP, is_play=funds.is_play), ""
     if funds.session is not None:
         remedy = Remedy(RemedyAction.APPROVE_SPEND, session_id=funds.session)
         approve = "approve it, "
-    advice = f"{approve}{what_else}, or raise DIALECTIC_MAX_SPEND_FRACTION."
+    advice = f"{approve}add money, or raise DIALECTIC_MAX_SPEND_FRACTION."
     raise SpendNeedsApproval(
         f"{what} may cost {funds.show(estimate_credits)}, which is more than {fraction:.0%} of "
-        f"{of_what}. No call was made. {advice[0].upper()}{advice[1:]}",
+        f"{funds.show(available)} available. No call was made. {advice[0].upper()}{advice[1:]}",
         is_held_by_others=_is_unasked(estimate_credits, funds.build_freed(), fraction),
         needed_credits=estimate_credits,
         is_play=funds.is_play,
-        reason="budget" if is_of_budget else "wallet",
+        reason="wallet",
         remedy=remedy,
     )
 
@@ -244,8 +239,11 @@ def is_enough_now(error: FundsError, funds: Funds, fraction: Decimal) -> bool:
 
 
 def _is_unasked(estimate_credits: int, funds: Funds, fraction: Decimal) -> bool:
+    """Tell whether a call needs no approval: setting a budget approves to spend it."""
     unasked = funds.compute_unasked_credits(fraction)
-    return unasked is None or estimate_credits <= unasked
+    if unasked is None or funds.budget_credits is not None:
+        return True
+    return estimate_credits <= unasked
 
 
 def build_funds_error(funds: Funds, needed_credits: int, *, what: str = ONE_CALL) -> FundsError:

@@ -2,7 +2,8 @@
 
 A line holds the calls of one step by one model, in whole tokens and whole credits; everything else
 is a sum of lines. Planned calls are counted exactly. Possible further turns and retries have an
-upper bound and are listed separately.
+upper bound and are listed separately; how many of them there usually are is learned, which gives
+a realistic bound of the price.
 
 A sample of statistics sums up the documents of one kind by one model. Samples of the same model
 count before those of other models, and samples of this session before earlier ones.
@@ -159,6 +160,41 @@ class Duration:
         return {"expected": round(self.expected_s, 1), "worst": round(self.worst_s, 1)}
 
 
+# How much of the expected price the lengths of documents may add, before and after documents of the
+# same process were seen: runs have cost up to 15 % more than their quotes.
+UNLEARNED_MARGIN = 0.25
+LEARNED_MARGIN = 0.15
+# Further turns and failed attempts for each planned call, until calls were seen; counts as much as
+# this number of seen ones.
+EXTRA_RATE = 0.15
+EXTRA_RATE_WEIGHT = 10
+LIKELIHOOD = 0.95
+# Beyond it a normal distribution is near enough, and its 95 % are at 1.645 deviations.
+POISSON_MEAN_MAX = 500.0
+DEVIATIONS = 1.645
+
+
+def compute_rare_count(mean: float) -> int:
+    """Compute the number of independent rare events that 19 of 20 cases do not exceed."""
+    if mean > POISSON_MEAN_MAX:
+        return math.ceil(mean + DEVIATIONS * math.sqrt(mean))
+    count, share = 0, math.exp(-mean)
+    reached = share
+    while reached < LIKELIHOOD:
+        count += 1
+        share *= mean / count
+        reached += share
+    return count
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What 19 of 20 runs do not exceed: extra calls, and the price with them."""
+
+    extra_calls: int
+    credits: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quote:
     """The remaining work in lines, the duration of each stage, and the size of the samples."""
@@ -169,6 +205,24 @@ class Quote:
     durations: Mapping[str, Duration]
     documents_here: int = 0
     documents_earlier: int = 0
+    # Further turns and failed attempts for each planned call, as learned.
+    extra_rate: float = EXTRA_RATE
+
+    def compute_bound(self, figures: Figures) -> Bound:
+        """Compute what the price of some of the calls rarely exceeds.
+
+        An extra call costs as much as a planned one. The bounds of parts do not add up to that of
+        the whole: not everything takes longer at once.
+        """
+        calls, likely = figures.planned_calls, figures.likely
+        if not calls:
+            return Bound(0, likely.credits)
+        mean = max(0.0, calls * self.extra_rate - figures.further.calls)
+        extra = compute_rare_count(mean)
+        is_learned = self.documents_here + self.documents_earlier > 0
+        margin = LEARNED_MARGIN if is_learned else UNLEARNED_MARGIN
+        price = math.ceil(likely.credits * (1 + margin + extra / calls))
+        return Bound(extra, max(likely.credits, min(price, figures.ceiling.credits)))
 
     @property
     def figures(self) -> Figures:
@@ -227,6 +281,7 @@ class Quote:
         return {
             "is_play_money": self.is_play_money,
             "expected_usd": paid.likely.credits / CREDITS_PER_USD,
+            "rarely_above_usd": self.compute_bound(paid).credits / CREDITS_PER_USD,
             "worst_usd": paid.worst.credits / CREDITS_PER_USD,
             "ceiling_usd": paid.ceiling.credits / CREDITS_PER_USD,
             "expected_play_credits": played.likely.credits,
@@ -355,6 +410,15 @@ class OutputStatistics:
     """Samples of this session and of earlier ones."""
 
     samples: tuple[Sample, ...] = ()
+    # The paid calls of earlier sessions, and the documents that they wrote.
+    paid_calls: int = 0
+    paid_documents: int = 0
+
+    def compute_extra_rate(self) -> float:
+        """Compute how many extra calls a document takes, with few seen ones near the usual rate."""
+        extra = max(0, self.paid_calls - self.paid_documents)
+        usual = EXTRA_RATE * EXTRA_RATE_WEIGHT
+        return (extra + usual) / (self.paid_documents + EXTRA_RATE_WEIGHT)
 
     def count(self, *, is_here: bool) -> int:
         """Count the documents in the samples."""

@@ -175,7 +175,10 @@ class SessionRow(Row):
     """One run of a process, without running work."""
 
     table = "dialectic_sessions"
-    left_behind = frozenset({"wallet_id", "idempotency_key", "phase", "phase_before_pause"})
+    # An approval to spend is that of the wallet's owner.
+    left_behind = frozenset(
+        {"wallet_id", "approve_spend", "idempotency_key", "phase", "phase_before_pause"}
+    )
     added = frozenset({"status"})
 
     id: Annotated[UUID, _Session]

@@ -40,7 +40,7 @@ grant execute on function
   to dialectic_app;
 -- Users, tokens, organisations and idempotency keys.
 grant execute on function
-  dialectic.open_account(text), dialectic.add_account(text), dialectic.find_account(text),
+  dialectic.open_account(text, boolean), dialectic.add_account(text), dialectic.find_account(text),
   dialectic.list_users(), dialectic.find_token(bytea, integer), dialectic.has_tokens(),
   dialectic.list_ended_tokens(uuid[], uuid[]),
   dialectic.create_organization(uuid, text), dialectic.set_member(uuid, text, text),
@@ -52,6 +52,7 @@ grant execute on function dialectic.sweep_access(interval, integer) to dialectic
 grant execute on function dialectic.open_wallet(uuid),
   dialectic.fund_wallet(uuid, boolean, text, bigint, text, uuid, text),
   dialectic.set_wallet_count_only(uuid, boolean),
+  dialectic.limit_wallet(uuid, bigint, text, uuid),
   dialectic.set_session_budget(uuid, bigint)
   to dialectic_app;
 grant execute on function

@@ -78,9 +78,9 @@ class Account:
     wallet_id: UUID
 
 
-async def open_account(db: Database, user_name: str) -> Account:
-    """Load a user's account; the first call creates it."""
-    return await get_row(db, Account, SQL["open_account"], user_name)
+async def open_account(db: Database, user_name: str, *, is_count_only: bool = False) -> Account:
+    """Load a user's account; the first call creates it, with a wallet that may only count."""
+    return await get_row(db, Account, SQL["open_account"], user_name, is_count_only)
 
 
 async def pin_process(connection: Connection, tenant_id: UUID, process: Process) -> UUID:

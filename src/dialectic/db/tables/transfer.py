@@ -154,5 +154,5 @@ def _as_columns(account: Account, row: Row, text: str = "") -> Json:
         "tenant_id": str(account.tenant_id),
         "user_id": str(account.user_id) if columns.get("is_by_user", True) else None,
         "wallet_id": str(account.wallet_id),
-        **({"phase": row.phase} if isinstance(row, SessionRow) else {}),
+        **({"phase": row.phase, "approve_spend": False} if isinstance(row, SessionRow) else {}),
     }

@@ -57,7 +57,13 @@ class Turn:
         The text is stored and reused, also by others: a lack of money must not limit it.
         """
         key = derive_side_key(self.job.id, attempt=self.job.attempt, what=what)
-        return Payment(self.wallet_id, key, purpose, full_answers_only=True)
+        return Payment(
+            self.wallet_id,
+            key,
+            purpose,
+            full_answers_only=True,
+            is_approved=self.context.approve_spend,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +125,8 @@ async def judge(turn: Turn, cost: Cost, *, before_tokens: int, counted_tokens: i
         funds = await load_funds(
             engine.db, job.tenant_id, turn.wallet_id, job.session_id, is_play=kind
         )
-        judge_outlook(outlook, funds, engine.spend_fraction, is_approved=job.is_spend_approved)
+        is_approved = job.is_spend_approved or turn.context.approve_spend
+        judge_outlook(outlook, funds, engine.spend_fraction, is_approved=is_approved)
 
 
 async def claim_or_find(

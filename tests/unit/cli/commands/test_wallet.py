@@ -75,8 +75,17 @@ def test_what_is_set_aside_is_told_with_what_is_left() -> None:
 
 def test_a_wallet_that_only_counts_shows_what_it_has_spent() -> None:
     lines = list(describe_wallet(build_wallet(Money.of(-3_200_000, 0), is_count_only=True)))
-    assert lines[0] == "-$3.20"
-    assert lines[2].startswith("unlimited")
+    assert lines[0] == "$3.20 spent"
+    assert lines[2].startswith("no limit")
+
+
+def test_a_wallet_that_only_counts_tells_reserved_and_added_money() -> None:
+    reserved = build_wallet(Money.of(-3_200_000, 130_000), is_count_only=True)
+    assert next(describe_wallet(reserved)) == (
+        "$3.20 spent; $0.13 more is reserved for unsettled calls"
+    )
+    added = build_wallet(Money.of(3_200_000, 0), is_count_only=True)
+    assert next(describe_wallet(added)) == "$3.20"
 
 
 def test_a_transfer_tells_what_it_was_for() -> None:

@@ -12,7 +12,6 @@ from dialectic.cli.display import notice
 from dialectic.cli.display.ending import list_next, pack_commands, say_done
 from dialectic.cli.options import FollowOptions
 from dialectic.contract.sessions import SessionRecord
-from dialectic.core.documents.offline_notice import BY_RULE
 from tests.cases import each_case
 
 if TYPE_CHECKING:
@@ -38,23 +37,23 @@ def build_session(status: str = "iteration_complete", stage: str = "paralysis") 
         status=status,
         current_stage_slug=stage,
         iteration_count=1,
-        model_names=["acme/large"],
+        model_names=["a/b"],
     )
 
 
 @each_case(
-    ("copy", "has_plan", "third"),
+    ("copy", "plan", "third"),
     [
-        (None, True, "Plan: /store/village-hall/PLAN.md"),
-        (None, False, "Read: /store/village-hall/project_readme.md"),
-        (Path("plans"), True, "Plan: plans/village-hall/PLAN.md"),
+        (None, "village-hall/PLAN.md", "Plan: /store/village-hall/PLAN.md"),
+        (None, None, "Read: /store/village-hall/project_readme.md"),
+        (Path("plans"), "village-hall/PLAN.md", "Plan: plans/village-hall/PLAN.md"),
     ],
 )
 def test_the_end_is_five_lines(
-    capsys: pytest.CaptureFixture[str], copy: Path | None, third: str, *, has_plan: bool
+    capsys: pytest.CaptureFixture[str], copy: Path | None, plan: str | None, third: str
 ) -> None:
     backend = cast("Backend", Place())
-    say_done(backend, build_session(), "57 documents, $0.12.", copy, has_plan=has_plan)
+    say_done(backend, build_session(), "57 documents, $0.12.", copy, plan)
     lines = capsys.readouterr().err.splitlines()
     assert lines == [
         "Done: Village hall is complete.",
@@ -63,14 +62,6 @@ def test_the_end_is_five_lines(
         "Next: dialectic show 0123abcd  ·  dialectic iterate 0123abcd",
         "      dialectic export 0123abcd",
     ]
-
-
-def test_the_end_says_that_offline_models_wrote_it(capsys: pytest.CaptureFixture[str]) -> None:
-    session = build_session().model_copy(update={"model_names": ["acme/a", "offline/skeptic"]})
-    say_done(cast("Backend", Place()), session, "57 documents.", None, has_plan=True)
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == f"Done: Village hall is complete. {BY_RULE}"
-    assert len(lines) == 5
 
 
 def test_a_run_that_ends_with_a_stage_says_how_to_start_the_next() -> None:

@@ -103,8 +103,23 @@ def test_where_models_cost_money_play_money_is_told_apart() -> None:
     assert "Offline models cost play money, which is worth nothing." in only
 
 
+def test_the_bound_is_realistic_unless_the_most_is_asked_for() -> None:
+    quote = build_quote(STANDARD, [PEN] * 3, BRIEF, Terms(max_continuations=5, max_retries=3))
+    text = draw(quote)
+    assert "rarely above" in text
+    assert "worst case" not in text
+    assert "cannot cost more" not in text
+    expected, bound = quote.paid.likely.credits, quote.compute_bound(quote.paid).credits
+    assert expected < bound < 2 * expected
+    most = "\n".join(draw_quote(quote, shows_max=True))
+    assert "worst case" in most
+    assert "cannot cost more than" in most
+    assert "rarely" not in most
+
+
 def test_bounds_are_told_apart_from_what_is_planned() -> None:
-    text = draw(build_quote(STANDARD, [PEN] * 3, BRIEF, Terms(max_continuations=2, max_retries=1)))
+    quote = build_quote(STANDARD, [PEN] * 3, BRIEF, Terms(max_continuations=2, max_retries=1))
+    text = "\n".join(draw_quote(quote, shows_max=True))
     assert "On top of 57 planned calls, only where it is needed:" in text
     assert "at most    114 calls" in text
     assert "2 for each unfinished answer" in text

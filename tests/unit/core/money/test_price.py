@@ -208,10 +208,11 @@ def test_more_than_there_is_cannot_be_approved() -> None:
     assert type(refused.value) is FundsError
 
 
-def test_a_share_of_the_budget_may_be_spent_unasked_too() -> None:
-    check_spend(20, Funds(10**6, 100, 30), FIFTH)
-    with refusing(SpendNeedsApproval, "$0.0001", reason="budget"):
-        check_spend(21, Funds(10**6, 100, 30), FIFTH)
+def test_inside_a_budget_no_call_needs_a_further_approval() -> None:
+    with refusing(SpendNeedsApproval, reason="wallet"):
+        check_spend(21, Funds(100), FIFTH)
+    check_spend(21, Funds(100, 100, 30), FIFTH)
+    check_spend(30, Funds(10**6, 100, 30), FIFTH)
     with refusing(FundsError, reason="budget"):
         check_spend(31, Funds(10**6, 100, 30), FIFTH)
 

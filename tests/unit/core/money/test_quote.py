@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from decimal import Decimal
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dialectic.core.money.price import is_play, price_call
 from dialectic.core.money.quote import (
+    EXTRA_RATE,
+    NOTHING,
     Amount,
+    Bound,
     Duration,
     Figures,
     Line,
+    OutputStatistics,
     Quote,
     add_figures,
     add_up,
     build_forecast,
+    compute_rare_count,
     list_steps,
 )
 from dialectic.providers.offline.provider import CARDS
@@ -140,6 +147,7 @@ def test_money_and_play_money_are_told_apart() -> None:
     assert money == {
         "is_play_money": False,
         "expected_usd": 0.00001,
+        "rarely_above_usd": 0.000018,
         "worst_usd": 0.00003,
         "ceiling_usd": 0.00003,
         "expected_play_credits": 10,
@@ -190,3 +198,35 @@ def test_when_everything_is_done_nothing_is_left_even_if_more_was_done_than_plan
 def test_a_call_without_a_line_was_still_paid() -> None:
     forecast = build_forecast(build(), {("elsewhere", "thing", 1): Amount(1, 2, 3, 4)})
     assert forecast.whole == Amount(1, 2, 3, 4)
+
+
+# -- the realistic bound ---------------------------------------------------------------------------
+
+
+@given(st.floats(0, 2_000))
+def test_of_rare_events_nineteen_of_twenty_cases_have_no_more(mean: float) -> None:
+    count = compute_rare_count(mean)
+    assert count >= math.floor(mean * 0.9)
+    assert count <= mean + 3 * math.sqrt(mean) + 1
+
+
+@pytest.mark.parametrize(("mean", "count"), [(0.0, 0), (0.05, 0), (0.15, 1), (8.55, 14)])
+def test_the_count_of_rare_events_is_that_of_the_tables(mean: float, count: int) -> None:
+    assert compute_rare_count(mean) == count
+
+
+def test_the_bound_lies_between_what_is_expected_and_what_is_possible() -> None:
+    line = build_line("thesis", "thesis", 1)
+    quote = build(line)
+    bound = quote.compute_bound(line.figures).credits
+    assert line.figures.likely.credits < bound <= line.figures.ceiling.credits
+    empty = build()
+    assert empty.compute_bound(empty.figures) == Bound(0, 0)
+
+
+def test_what_was_learned_of_extra_calls_moves_the_bound() -> None:
+    assert NOTHING.compute_extra_rate() == pytest.approx(EXTRA_RATE)
+    steady = OutputStatistics(paid_calls=570, paid_documents=570).compute_extra_rate()
+    shaky = OutputStatistics(paid_calls=1140, paid_documents=570).compute_extra_rate()
+    assert steady < 0.01 < 0.9 < shaky
+    assert OutputStatistics(paid_calls=3, paid_documents=9).compute_extra_rate() > 0

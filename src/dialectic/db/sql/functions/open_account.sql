@@ -33,13 +33,19 @@ begin
 end
 $$;
 
--- Open the account of a user by name; the first call creates it.
-create or replace function dialectic.open_account(p_user_name text)
+-- Open the account of a user by name; the first call creates it, and says whether its wallet only
+-- counts.
+create or replace function dialectic.open_account(p_user_name text, p_is_count_only boolean)
 returns table (tenant_id uuid, user_id uuid, wallet_id uuid)
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform dialectic.make_account(p_user_name);
+  if dialectic.make_account(p_user_name) and p_is_count_only then
+    update dialectic.token_wallets w
+    set is_count_only = true
+    from dialectic.find_account(p_user_name) a
+    where w.tenant_id = a.tenant_id and w.id = a.wallet_id;
+  end if;
   return query select a.* from dialectic.find_account(p_user_name) a;
 end
 $$;

@@ -114,6 +114,54 @@ begin
 end
 $$;
 
+-- Limit a wallet of the current tenant to an amount that it may spend from now on, once per key: add
+-- or withdraw what differs from that, and enforce the balance.
+create or replace function dialectic.limit_wallet(
+  p_wallet_id uuid, p_amount bigint, p_key text, p_user_id uuid
+) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_tenant uuid := dialectic.current_tenant();
+  v_wallet dialectic.token_wallets;
+  v_more bigint;
+begin
+  select w.* into v_wallet from dialectic.token_wallets w
+  where w.tenant_id = v_tenant and w.id = p_wallet_id
+  for no key update;
+  if not found then
+    raise exception 'wallet % does not exist', p_wallet_id
+      using errcode = 'DJ103', constraint = 'wallet_exists';
+  end if;
+  if exists (
+    select from dialectic.token_wallet_transactions t
+    where t.tenant_id = v_tenant and t.wallet_id = p_wallet_id and t.idempotency_key = p_key
+  ) then
+    return;
+  end if;
+  v_more := p_amount - dialectic.find_free(v_wallet, false);
+  if v_more > 0 then
+    perform dialectic.put_in(v_tenant, p_wallet_id, false, 'top_up', v_more, p_key, p_user_id,
+      'spending limit');
+  elsif v_more < 0 then
+    insert into dialectic.token_wallet_transactions
+      (tenant_id, wallet_id, transaction_type, from_account, to_account, amount_credits,
+       balance_after_credits, idempotency_key, recorded_by_user_id, notes)
+    values
+      (v_tenant, p_wallet_id, 'withdrawal', 'wallet', 'grants', -v_more,
+       v_wallet.balance_credits + v_more, p_key, p_user_id, 'spending limit');
+  end if;
+  -- While it only counted, play money may have run out too: begin with as much as a new wallet.
+  if dialectic.find_free(v_wallet, true) < 0 then
+    perform dialectic.put_in(v_tenant, p_wallet_id, true, 'grant',
+      1000000000 - dialectic.find_free(v_wallet, true), p_key, p_user_id, 'play money');
+  end if;
+  update dialectic.token_wallets w
+  set is_count_only = false, balance_credits = w.balance_credits + least(v_more, 0)
+  where w.tenant_id = v_tenant and w.id = p_wallet_id;
+end
+$$;
+
 -- Set a session's budget, or remove it. The budget must cover what is spent and held already.
 create or replace function dialectic.set_session_budget(p_session_id uuid, p_budget bigint)
 returns void

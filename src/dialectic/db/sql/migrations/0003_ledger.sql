@@ -38,7 +38,7 @@ create unique index one_wallet_per_user on token_wallets (tenant_id, user_id) nu
 -- accounts, once for real money and once for play money:
 --   wallet    what its owner may spend
 --   provider  what calls cost where they are answered
---   grants    where money comes from: top-ups and gifts
+--   grants    where money comes from, and goes when a limit is lowered: top-ups and gifts
 --   overrun   what calls cost beyond what was held for them
 --   loss      what calls cost whose answer was lost
 -- It has no foreign key to its wallet: the writer has just updated that row, and the foreign key
@@ -66,6 +66,7 @@ create table token_wallet_transactions (
     (transaction_type, from_account, to_account) in (
       ('top_up', 'grants', 'wallet'),
       ('grant', 'grants', 'wallet'),
+      ('withdrawal', 'wallet', 'grants'),
       ('usage', 'wallet', 'provider'),
       ('overrun', 'overrun', 'provider'),
       ('loss', 'loss', 'provider')

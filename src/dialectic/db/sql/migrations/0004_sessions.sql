@@ -81,6 +81,8 @@ create table dialectic_sessions (
   max_output_tokens integer check (max_output_tokens > 0),
   -- Whether calls wait for money rather than get a shorter answer for lack of it.
   full_answers_only boolean not null default false,
+  -- Whether a user has approved all calls above the automatic spending limit.
+  approve_spend boolean not null default false,
   max_retries integer not null check (max_retries >= 0),
   idempotency_key text,
   created_at timestamptz not null default dialectic.now(),

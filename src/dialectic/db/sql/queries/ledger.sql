@@ -30,6 +30,9 @@ select dialectic.fund_wallet($1, $2, $3, $4, $5, $6, $7)
 -- name: set_count_only
 select dialectic.set_wallet_count_only($1, $2)
 
+-- name: limit_wallet
+select dialectic.limit_wallet($1, $2, $3, $4)
+
 -- name: set_budget
 select dialectic.set_session_budget($1, $2)
 
@@ -143,7 +146,8 @@ select 'I4' as invariant, format('transfer %s of wallet %s', id, wallet_id) as p
     as detail
 from token_wallet_transactions
 where amount_credits <= 0 or (transaction_type, from_account, to_account) not in (
-  ('top_up', 'grants', 'wallet'), ('grant', 'grants', 'wallet'), ('usage', 'wallet', 'provider'),
+  ('top_up', 'grants', 'wallet'), ('grant', 'grants', 'wallet'), ('withdrawal', 'wallet', 'grants'),
+  ('usage', 'wallet', 'provider'),
   ('overrun', 'overrun', 'provider'), ('loss', 'loss', 'provider'))
 limit $1
 

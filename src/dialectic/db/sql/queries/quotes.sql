@@ -31,3 +31,22 @@ where c.session_id in (
   and c.tokens_used_output > 0
 group by c.stage, c.contribution_type, c.model_name
 order by c.stage, c.contribution_type, c.model_name
+
+-- name: count_paid_calls
+-- The paid calls of the same sessions, and the documents that they wrote: what there is more of the
+-- former are further turns and failed attempts.
+with newest as (
+  select s.id
+  from dialectic_sessions s
+  join dialectic_process_templates t
+    on t.tenant_id = s.tenant_id and t.id = s.process_template_id
+  where t.name = $1 and s.id is distinct from $2
+  order by s.created_at desc
+  limit $3
+)
+select
+  (select count(*) from token_wallet_holds h
+    where h.session_id in (select id from newest)
+      and h.purpose = 'call' and h.state in ('posted', 'lost')) as calls,
+  (select count(*) from dialectic_contributions c
+    where c.session_id in (select id from newest) and c.job_id is not null) as documents

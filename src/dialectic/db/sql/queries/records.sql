@@ -1,7 +1,7 @@
 -- Projects, sessions and their texts. Rows of the current tenant only.
 
 -- name: open_account
-select * from dialectic.open_account($1)
+select * from dialectic.open_account($1, $2)
 
 -- Two transactions that insert the same row may conflict on any of its unique keys, so `on conflict
 -- do nothing` names no key where a conflict means that the row exists.
@@ -149,10 +149,11 @@ delete from dialectic_projects where id = $1
 insert into dialectic_sessions
   (tenant_id, id, project_id, user_id, process_template_id, wallet_id, selected_model_ids,
    lead_model_index, current_stage_slug, until_stage_slug, max_retries, session_description,
-   is_autopilot, continue_until_complete, wait_for_all, max_output_tokens, full_answers_only)
+   is_autopilot, continue_until_complete, wait_for_all, max_output_tokens, full_answers_only,
+   approve_spend)
 select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, asked.session_description,
   asked.is_autopilot, asked.continue_until_complete, asked.wait_for_all, asked.max_output_tokens,
-  asked.full_answers_only
+  asked.full_answers_only, asked.approve_spend
 from jsonb_populate_record(null::dialectic_sessions, $12) asked
 
 -- name: insert_stage_run
@@ -505,8 +506,8 @@ order by c.iteration_number, r.position, c.contribution_type, c.model_index, c.r
 -- Everything that a job needs of its session, in one query. Feedback is that of this iteration and
 -- the previous one; $3 are the types of resource that a user gives to a project.
 select s.id as session_id, s.project_id, s.user_id, s.wallet_id, s.process_template_id, s.is_autopilot,
-  s.continue_until_complete as continues, s.max_output_tokens, s.full_answers_only, s.max_retries,
-  s.lead_model_index,
+  s.continue_until_complete as continues, s.max_output_tokens, s.full_answers_only, s.approve_spend,
+  s.max_retries, s.lead_model_index,
   s.selected_model_ids as model_ids, s.dropped_seats,
   (
     select max(seat) from dialectic_stage_runs r cross join lateral unnest(r.seats) seat
