@@ -76,6 +76,7 @@ from dialectic.contract.sessions import (
     Seat,
     SessionChange,
     SessionDetail,
+    SessionPlan,
     SessionSummary,
     StaleDocuments,
 )
@@ -214,6 +215,16 @@ class LocalBackend:
 
     async def load_contribution(self, contribution_id: UUID) -> ContributionRecord:
         return await self.tenant.run(contributions.load_record, contribution_id)
+
+    async def load_session_plan(self, session_id: UUID) -> SessionPlan:
+        from dialectic.app.report import load_plan  # imports a renderer only if needed
+
+        return await load_plan(self.tenant, session_id)
+
+    async def build_report(self, session_id: UUID) -> bytes:
+        from dialectic.app.report import build_session_report
+
+        return (await build_session_report(self.tenant, session_id)).encode()
 
     async def get_chunk(self, text: str) -> ChunkRecord:
         return await self.tenant.run(contributions.load_chunk, text)

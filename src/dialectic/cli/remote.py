@@ -63,6 +63,7 @@ from dialectic.contract.sessions import (
     Seat,
     SessionChange,
     SessionDetail,
+    SessionPlan,
     SessionRequest,
     SessionSummary,
     StaleDocuments,
@@ -260,6 +261,12 @@ class RemoteBackend:
 
     async def load_contribution(self, contribution_id: UUID) -> ContributionRecord:
         return (await self._client.get_record(contribution_id)).record
+
+    async def load_session_plan(self, session_id: UUID) -> SessionPlan:
+        return await self._client.get_session_plan(session_id)
+
+    async def build_report(self, session_id: UUID) -> bytes:
+        return await self._client.get_session_report(session_id)
 
     async def get_chunk(self, text: str) -> ChunkRecord:
         chunk_id = await self.get_id(Kind.CHUNK, text)

@@ -16,11 +16,11 @@ from dialectic.cli.error_report import mark, say_remedy
 from dialectic.cli.options import name_command
 from dialectic.cli.terminal import WIDTH_MIN, say
 from dialectic.contract.sessions import SessionDetail, SessionRecord
+from dialectic.core.documents.offline_notice import list_notices
 from dialectic.core.session_state import Phase
 from dialectic.core.transfer.bundle_format import readme_path
 from dialectic.errors import ExitCode
 
-PLAN = "PLAN.md"
 SEPARATOR = "  ·  "
 
 
@@ -56,25 +56,27 @@ def pack_commands(commands: Sequence[str], width: int) -> Iterator[str]:
 
 
 def say_done(
-    backend: Backend, session: SessionRecord, total: str, copy: Path | None, *, has_plan: bool
+    backend: Backend, session: SessionRecord, total: str, copy: Path | None, plan: str | None
 ) -> None:
     """Say that a session is done, what it took, where its plan is and what can follow."""
     say(describe_done(session))
     say(total)
-    say_where(backend, session, copy, has_plan=has_plan)
+    for notice in list_notices(session.model_names, ""):
+        say(notice)
+    say_where(backend, session, copy, plan)
     width = shutil.get_terminal_size().columns
     for number, line in enumerate(pack_commands(list_next(session), width)):
         say(f"{'      ' if number else 'Next: '}{line}")
 
 
 def say_where(
-    backend: Backend, session: SessionRecord, copy: Path | None, *, has_plan: bool
+    backend: Backend, session: SessionRecord, copy: Path | None, plan: str | None
 ) -> None:
     """Say where a session's result is; a path stays on one line, to be copied or clicked."""
-    path = f"{session.project_slug}/{PLAN}" if has_plan else readme_path(session.project_slug)
+    path = plan or readme_path(session.project_slug)
     if copy is not None or backend.is_local:
         place = str(copy / path) if copy is not None else backend.locate(path)
-        say(f"{'Plan: ' if has_plan else 'Read: '}{place}", wraps=False)
+        say(f"{'Plan: ' if plan else 'Read: '}{place}", wraps=False)
     else:
         command = name_command(f"export {str(session.id)[:8]}")
         say(f"They are on the server; `{command}` or --out DIR copies them here.")

@@ -17,7 +17,7 @@ import click
 
 from dialectic.cli.backend import Attended, Backend, IsBusy
 from dialectic.cli.copies import ProjectCopy, find_copy, remember_copy
-from dialectic.cli.display.ending import PLAN, say_done, say_what_helps
+from dialectic.cli.display.ending import say_done, say_what_helps
 from dialectic.cli.display.follow import Seen, follow_session
 from dialectic.cli.display.notice import tell_end
 from dialectic.cli.display.notifications import report_unread
@@ -29,6 +29,7 @@ from dialectic.contract.contributions import ContributionRecord
 from dialectic.contract.sessions import SessionDetail, SessionRecord
 from dialectic.core.documents.plan_files import strip_project
 from dialectic.core.money.quote import Quote
+from dialectic.core.session_state import Phase
 from dialectic.errors import DialecticError, ExitCode, NotFound, StorageUnavailable, UsageError
 
 # How a notice at the end names it.
@@ -162,19 +163,20 @@ async def _say_end(
             display.say_total()
         say_what_helps(code, detail)
     elif not quiet:
-        has_plan = await _has_plan(backend, detail.session)
-        say_done(backend, detail.session, display.describe_total(), copy, has_plan=has_plan)
+        plan = await _find_plan_page(backend, detail.session)
+        say_done(backend, detail.session, display.describe_total(), copy, plan)
     if not quiet:
         await report_unread(backend, shown=detail.session.id)
 
 
-async def _has_plan(backend: Backend, session: SessionRecord) -> bool:
-    """Return whether the project has a plan to read."""
+async def _find_plan_page(backend: Backend, session: SessionRecord) -> str | None:
+    """Find the page about the iteration that the session has finished; None if it has none."""
+    if session.state.phase is not Phase.ITERATION_COMPLETE:
+        return None
     try:
-        files = await backend.list_files(session.project_id, session.project_slug)
+        return (await backend.load_session_plan(session.id)).path
     except (StorageUnavailable, NotFound):
-        return False
-    return any(file.path == f"{session.project_slug}/{PLAN}" for file in files)
+        return None
 
 
 def say_warnings(detail: SessionDetail, code: ExitCode, *, strict: bool) -> ExitCode:

@@ -37,22 +37,23 @@ def build_session(status: str = "iteration_complete", stage: str = "paralysis") 
         status=status,
         current_stage_slug=stage,
         iteration_count=1,
+        model_names=["a/b"],
     )
 
 
 @each_case(
-    ("copy", "has_plan", "third"),
+    ("copy", "plan", "third"),
     [
-        (None, True, "Plan: /store/village-hall/PLAN.md"),
-        (None, False, "Read: /store/village-hall/project_readme.md"),
-        (Path("plans"), True, "Plan: plans/village-hall/PLAN.md"),
+        (None, "village-hall/PLAN.md", "Plan: /store/village-hall/PLAN.md"),
+        (None, None, "Read: /store/village-hall/project_readme.md"),
+        (Path("plans"), "village-hall/PLAN.md", "Plan: plans/village-hall/PLAN.md"),
     ],
 )
 def test_the_end_is_five_lines(
-    capsys: pytest.CaptureFixture[str], copy: Path | None, third: str, *, has_plan: bool
+    capsys: pytest.CaptureFixture[str], copy: Path | None, plan: str | None, third: str
 ) -> None:
     backend = cast("Backend", Place())
-    say_done(backend, build_session(), "57 documents, $0.12.", copy, has_plan=has_plan)
+    say_done(backend, build_session(), "57 documents, $0.12.", copy, plan)
     lines = capsys.readouterr().err.splitlines()
     assert lines == [
         "Done: Village hall is complete.",
