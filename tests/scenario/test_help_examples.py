@@ -23,6 +23,7 @@ FILES = {
     "notes.md": "The second risk matters most.",
     "better.md": "# Mine\n\nA market stall with a telephone.",
     "ticked.md": "# Rooms\n\n- [x] 1. Ask who has keys.\n",
+    "key.txt": "sk-example",
     "faults.toml": '[[rules]]\nmodel = "*"\nfault = "500_server"\n',
 }
 # What other examples need comes first; what ends things comes last.
@@ -44,6 +45,8 @@ SERVERS = {
 REFUSED = {
     "dialectic retry 41ac": 2,  # nothing failed
     "dialectic models sync openai": 4,  # no key
+    "dialectic init": 2,  # no terminal to ask at
+    "dialectic keys set openai": 2,  # nor to type a key
     "dialectic edit 7f94": 2,  # no terminal, so no editor
     'dialectic delete "Village hall"': 2,  # no terminal to ask at
     "dialectic notifications read 12 13": 2,  # no such notifications
