@@ -35,6 +35,7 @@ from dialectic.errors import (
     ProviderTransient,
 )
 from dialectic.limits.admission import HealthCache
+from dialectic.live_calls import LiveCalls
 from dialectic.postgres import embedded
 from dialectic.providers.catalog import Catalog
 from dialectic.retrieval.embedders import Embedder, Embedders, check_embedder
@@ -158,6 +159,8 @@ class Engine:
     # Why files cannot be written to storage at the moment, if they cannot.
     storage_outage: Outage = field(default_factory=Outage)
     telemetry: Telemetry = OFF
+    # The calls in flight in this process, for those who watch.
+    live_calls: LiveCalls = field(default_factory=LiveCalls)
 
     @property
     def counters(self) -> Counters:

@@ -49,6 +49,8 @@ ONLY_WORKER = {
     ("jobs", "rerun_job"),
     ("jobs", "extend_leases"),
     ("jobs", "find_due"),
+    ("jobs", "take_messages"),
+    ("jobs", "find_session_due"),
     ("jobs", "list_lanes"),
     ("jobs", "list_taken"),
     ("jobs", "sweep"),

@@ -125,7 +125,14 @@ FUNCTIONS = {
     | {"sweep_access"}
     | {"claim_jobs", "turn_away_jobs", "extend_leases", "sweep_jobs", "take_waiting_files"}
     | {"list_taken", "list_lanes", "sweep_holds", "prune_notifications"}
-    | {"watch_funds", "find_due", "rerun_needed", "take_discarded_files"},
+    | {
+        "watch_funds",
+        "find_due",
+        "take_messages",
+        "find_session_due",
+        "rerun_needed",
+        "take_discarded_files",
+    },
 }
 
 every_table = pytest.mark.parametrize("table", TABLES)

@@ -1,4 +1,4 @@
-"""The worker inside a command: its own session first, and nothing that others paid for is lost."""
+"""The worker inside a command: its own session, and with --all the others after it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import asyncio
 import io
 import os
 import signal
-from collections.abc import Coroutine
 from contextlib import redirect_stderr
 from dataclasses import dataclass, field, replace
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -17,9 +15,10 @@ import pytest
 from dialectic.app import sessions
 from dialectic.app.projects import create_session
 from dialectic.app.transaction import Tenant
-from dialectic.cli.backend import Conclude
+from dialectic.cli.backend import Attended
 from dialectic.cli.display.results import work_and_follow
 from dialectic.cli.local import LocalBackend
+from dialectic.cli.options import FollowOptions
 from dialectic.cli.worker_host import run_with_worker
 from dialectic.contract.sessions import RunRequest
 from dialectic.core.models.messages import Reply, Request
@@ -31,6 +30,7 @@ from dialectic.processes.loader import load_process
 from dialectic.providers.base import OnText
 from dialectic.providers.catalog import Catalog
 from dialectic.providers.offline.provider import CARDS, OfflineProvider
+from tests.database.job_table import AdminConnection
 from tests.waiting import PATIENCE_S
 
 LIMIT_S = 0.1
@@ -65,16 +65,8 @@ def catalog(provider: SlowProvider) -> Catalog:
 class Backend(LocalBackend):
     """The limit on finishing is long; a test that waits for it is noticed."""
 
-    async def run_until(
-        self,
-        follow: Coroutine[Any, Any, ExitCode],
-        *,
-        session_id: UUID | None = None,
-        conclude: Conclude | None = None,
-    ) -> ExitCode:
-        return await run_with_worker(
-            self, follow, session_id=session_id, conclude=conclude, drain_s=LIMIT_S
-        )
+    async def run_until(self, attended: Attended) -> ExitCode:
+        return await run_with_worker(self, attended, drain_s=LIMIT_S)
 
 
 @pytest.fixture
@@ -103,7 +95,7 @@ class Messages(io.StringIO):
         self.is_finishing = asyncio.Event()
 
     def write(self, text: str) -> int:
-        if "Finishing" in text:
+        if "Still running" in text:
             self.is_finishing.set()
         return super().write(text)
 
@@ -114,7 +106,10 @@ async def work_until_only_others_are_left(
     """A command that has done its own work and holds one call of another session."""
     other = await begin(backend, "SLOW: a bakery that never closes.")
     own = await begin(backend, "A bakery that closes early.")
-    command = asyncio.create_task(work_and_follow(backend, own, as_json=False, out=None))
+    options = FollowOptions(takes_all=True)
+    command = asyncio.create_task(
+        work_and_follow(backend, own, as_json=False, out=None, options=options)
+    )
     finishing = asyncio.create_task(said.is_finishing.wait())
     await asyncio.wait(
         {command, finishing}, timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED
@@ -130,7 +125,7 @@ async def test_own_documents_come_first_and_calls_of_others_are_finished_without
         command, other = await work_until_only_others_are_left(backend, said)
     stdout = capsys.readouterr().out
     assert stdout.count("skeptic_1_thesis.md") == 1, "before the others' calls are finished"
-    assert "Finishing 1 call of other sessions; press ^C to release them." in said.getvalue()
+    assert "Still running 1 call of other sessions, because of --all." in said.getvalue()
     await asyncio.wait({command}, timeout=5 * LIMIT_S)
     assert not command.done()
     provider.let_go.set()
@@ -146,3 +141,30 @@ async def test_an_interruption_leaves_the_calls_of_others_to_others(backend: Bac
     assert await command is ExitCode.DONE, "its own work is done"
     (job,) = (await Tenant(backend.engine, backend.account).run(sessions.get_detail, other)).jobs
     assert job.status == "pending"
+
+
+async def test_a_command_leaves_other_sessions_alone(
+    backend: Backend, provider: SlowProvider
+) -> None:
+    other = await begin(backend, "A bakery that nobody asked for.")
+    own = await begin(backend, "A bakery that closes early.")
+    provider.asked.set()
+    with redirect_stderr(Messages()) as said:
+        assert await work_and_follow(backend, own, as_json=False, out=None) is ExitCode.DONE
+    (job,) = (await Tenant(backend.engine, backend.account).run(sessions.get_detail, other)).jobs
+    assert (job.status, job.attempt_count) == ("pending", 0)
+    assert "Still running" not in said.getvalue()
+
+
+async def test_messages_that_a_dead_worker_had_taken_are_taken_again(
+    backend: Backend, provider: SlowProvider, admin: AdminConnection
+) -> None:
+    own = await begin(backend, "A bakery that closes early.")
+    provider.asked.set()
+    await admin.execute(
+        "update queue.pgqueuer set status = 'picked', queue_manager_id = gen_random_uuid(),"
+        " heartbeat = now() - interval '1 hour'"
+    )
+    with redirect_stderr(Messages()):
+        assert await work_and_follow(backend, own, as_json=False, out=None) is ExitCode.DONE
+    assert await admin.fetchval("select count(*) from queue.pgqueuer") == 0

@@ -2,7 +2,8 @@
 
 Ids need none of this: `played.py` gives every run the same ones. Documents are hashed as they are.
 Times and durations are in two places only: in `project_settings.json`, whose size and hash the
-manifest of an export repeats, and in events.
+manifest of an export repeats, and in events. `PLAN.md` says on which day the iteration was
+finished; both files repeat its hash.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from pathlib import PurePosixPath
 from typing import Any
 
 TIMED = "project_settings.json"
+DATED = "PLAN.md"
 MANIFEST = "manifest.json"
 
 # The offset from UTC stays: it is part of the form.
 _TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?")
+_DAY = re.compile(rb"\b\d{4}-\d\d-\d\d\b")
 _DURATION = re.compile(r'("processing_time_ms": ?)\d+')
 # A stage that ends before the stage in front of it has no start.
 _START = re.compile(r'("started_at": ?)(null|"<time>Z")')
@@ -33,6 +36,7 @@ def hide_times(text: str) -> str:
 
 def normalise_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
     """Replace what differs in the files that tell times, and leave all others as they are."""
+    given, files = files, _hide_days(files)
     normal = {
         path: _START.sub(r'\1"<start>"', hide_times(data.decode())).encode()
         if PurePosixPath(path).name == TIMED
@@ -40,13 +44,25 @@ def normalise_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
         for path, data in files.items()
     }
     if MANIFEST in files:
-        normal[MANIFEST] = _normalise_manifest(files)
+        normal[MANIFEST] = _normalise_manifest(given, files[MANIFEST].decode())
     return normal
 
 
-def _normalise_manifest(files: Mapping[str, bytes]) -> bytes:
+def _hide_days(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Replace the day in the dated file, and its hash where others repeat it."""
+    hidden = dict(files)
+    for path, data in files.items():
+        if PurePosixPath(path).name == DATED:
+            hidden[path] = _DAY.sub(b"<day>", data)
+            told = sha256(data).hexdigest().encode()
+            for other in (one for one in files if PurePosixPath(one).name in (TIMED, MANIFEST)):
+                # As long as the hash: the manifest tells the size of the timed file.
+                hidden[other] = hidden[other].replace(told, b"0" * 64)
+    return hidden
+
+
+def _normalise_manifest(files: Mapping[str, bytes], text: str) -> bytes:
     """Check what the manifest says of the timed file, and take that out of it."""
-    text = files[MANIFEST].decode()
     entries = json.loads(text)["files"]
     (entry,) = (one for one in entries if PurePosixPath(one["path"]).name == TIMED)
     data = files[entry["path"]]

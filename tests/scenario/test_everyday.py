@@ -7,12 +7,12 @@ import os
 import pty
 import select
 import shlex
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -41,7 +41,9 @@ def list_ids(home: Home, session: str) -> list[str]:
     return [row["id"] for row in json.loads(home.tell("list", session, "--json").stdout)]
 
 
-def type_at_terminal(home: Home, words: list[str], answers: dict[str, str], **more: str) -> Any:
+def type_at_terminal(
+    home: Home, words: list[str], answers: dict[str, str], **more: str
+) -> tuple[int, str]:
     """Run a command at a pseudo-terminal; give each answer when its question has come."""
     ours, theirs = pty.openpty()
     environment = home.build_environment({}) | more
@@ -283,3 +285,49 @@ def test_completion_knows_ids_names_and_models(home: Home) -> None:
     assert "thesis" in complete("feedback", session[:8], "th")
     script = home.tell("completion", "zsh")
     assert (script.code, "_DIALECTIC_COMPLETE" in script.stdout) == (0, True)
+
+
+def test_a_reader_that_takes_one_line_does_not_interrupt_a_run(home: Home) -> None:
+    process = home.start("run", "A hut.", "--models", f"{MODEL}*2", "--until", "antithesis")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    with process:
+        try:
+            assert process.stdout.readline().endswith(".md\n")
+            process.stdout.close()
+            said = process.stderr.read()
+            assert process.wait(PATIENCE_S) == 0, said
+        finally:
+            process.kill()
+    assert "Interrupted" not in said
+
+
+def test_stages_end_in_their_order(home: Home) -> None:
+    result = home.tell("run", "A bridge.", "--models", f"{MODEL}*2")
+    assert result.code == 0, result.stderr
+    ended = [
+        line.split(":")[0].strip() for line in result.stderr.splitlines() if ": complete" in line
+    ]
+    assert ended == ["thesis", "antithesis", "synthesis", "parenthesis", "paralysis"]
+
+
+def test_an_address_without_a_server_is_named_with_its_port(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+    (tmp_path / "config.toml").write_text(
+        f"""
+[endpoints.gone]
+kind = "openai"
+base_url = "http://127.0.0.1:{port}/v1"
+
+[endpoints.gone.models.m]
+context_window_tokens = 8000
+max_output_tokens = 1000
+input_usd_per_million = 1
+output_usd_per_million = 2
+tokenizer = "chars:4"
+"""
+    )
+    result = Home(tmp_path).tell("models", "test", "gone/m")
+    assert result.code != 0
+    assert f"could not connect to 127.0.0.1:{port}" in result.stderr

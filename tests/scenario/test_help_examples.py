@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import json
 import shlex
 import signal
@@ -12,11 +14,14 @@ from pathlib import Path
 import pytest
 
 from dialectic.cli.main import EXAMPLES
+from dialectic_simulator import open_simulator
 from tests.command_pool import CommandResult
+from tests.scenario.test_everyday import type_at_terminal
 from tests.scenario.test_run import PROMPT, Home, copy_home
 from tests.waiting import PATIENCE_S
 
 MODEL = "offline/skeptic"
+ENCRYPTION_KEY = base64.b64encode(bytes(32)).decode()
 FILES = {
     "brief.md": PROMPT,
     "rules.md": "No music after ten.",
@@ -41,6 +46,8 @@ SERVERS = {
     "worker": (),
     "simulate": ("--port", "0"),
 }
+# What is typed at a terminal: the question, and the answer.
+TYPED = {"endpoint add": {"ey": "sk-of-acme\n"}}
 # Examples that are right, but not in this home.
 REFUSED = {
     "dialectic retry 41ac": 2,  # nothing failed
@@ -62,10 +69,12 @@ class World:
     done: str
     waiting: dict[str, str]
     contributions: list[str]
-    told: dict[str, CommandResult] = field(default_factory=dict)
+    # The address of an endpoint, and the settings that allow it.
+    url: str = ""
+    settings: dict[str, str] = field(default_factory=dict)
 
     def tell(self, *words: str, stdin: str = "") -> CommandResult:
-        result = self.home.tell(*words, stdin=stdin)
+        result = self.home.tell(*words, stdin=stdin, **self.settings)
         assert result.code in (0, WAITS), (words, result.stderr)
         return result
 
@@ -80,6 +89,7 @@ class World:
             "41ac": session[:8],
             "7f94": self.contributions[0],
             "a3c0": self.contributions[1],
+            "URL": self.url,
         }.get(word, word)
 
 
@@ -115,11 +125,21 @@ def list_lines() -> Iterator[tuple[str, str]]:
             yield name, line
 
 
-def test_every_example_of_a_help_runs(world: World) -> None:
+async def test_every_example_of_a_help_runs(world: World) -> None:
     lines = list(list_lines())
     assert {name for name, _ in lines} == EXAMPLES.keys()
-    failed = {line: said for name, line in lines if (said := run_example(world, name, line))}
+    async with open_simulator() as simulator:
+        world.url = simulator.base_url("openai")
+        world.settings = {
+            "encryption_key": ENCRYPTION_KEY,
+            "tenant_origins": simulator.url(""),
+        }
+        failed = await asyncio.to_thread(run_all, world, lines)
     assert failed == {}
+
+
+def run_all(world: World, lines: list[tuple[str, str]]) -> dict[str, str]:
+    return {line: said for name, line in lines if (said := run_example(world, name, line))}
 
 
 def run_example(world: World, name: str, line: str) -> str:
@@ -129,8 +149,12 @@ def run_example(world: World, name: str, line: str) -> str:
     given = [world.translate(name, word) for word in words]
     if name in SERVERS and "--faults" not in given:
         return run_server(world.home, *given, *SERVERS[name])
+    if name in TYPED:
+        more = {f"DIALECTIC_{key.upper()}": text for key, text in world.settings.items()}
+        code, shown = type_at_terminal(world.home, given, TYPED[name], **more)
+        return "" if code == 0 else f"{code}: {shown}"
     stdin = Path(rest).read_text() if rest else ""
-    result = world.home.tell(*given, stdin=stdin)
+    result = world.home.tell(*given, stdin=stdin, **world.settings)
     expected = (REFUSED[line],) if line in REFUSED else (0, WAITS)
     is_well = result.code in expected and "Traceback" not in result.stderr
     return "" if is_well else f"{result.code}: {result.stdout}\n{result.stderr}"

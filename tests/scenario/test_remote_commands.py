@@ -86,6 +86,21 @@ def test_a_session_that_waits_says_for_what_and_is_ended_for_good(terminal: Term
     assert "cancelled" in terminal.tell("watch", session, code=1).stderr
 
 
+def test_the_plan_and_the_report_of_a_finished_session_are_read_from_the_server(
+    terminal: Terminal, tmp_path: Path
+) -> None:
+    run = terminal.tell("run", PROMPT, "--models", MODEL, "--out", str(tmp_path / "copy"))
+    (page,) = (tmp_path / "copy").glob("*/PLAN.md")
+    assert f"Begin with {page}" in run.stderr
+    assert terminal.tell("show", run.session).stdout == page.read_text()
+    out = tmp_path / "report.html"
+    terminal.tell("report", run.session, "--out", str(out))
+    assert out.read_text().startswith("<!doctype html>")
+    assert "Agreed requirements" in out.read_text()
+    unfinished, _ = terminal.begin()
+    assert "has no plan yet" in terminal.tell("show", unfinished).stderr
+
+
 def test_who_watches_may_leave_at_any_time(terminal: Terminal) -> None:
     session, _ = terminal.begin(*SHORT)
     again = terminal.tell("iterate", session, "--detach")

@@ -298,6 +298,31 @@ async def test_a_user_who_waits_for_all_can_replace_the_failed_seat(
     assert list_writers(record, "paralysis") == {1, 2, 3}
 
 
+async def test_a_document_that_another_model_began_says_so(
+    installation: Installation, refusals: Refusals
+) -> None:
+    refusals.refuses = lambda sent: sent.model == SKEPTIC and len(sent.messages) > 1
+    session_id = await installation.play(
+        MODELS, wait_for_all=True, until="thesis", max_output_tokens=700
+    )
+    await act(installation, seats.replace, session_id, 3, PRAGMATIST)
+    await installation.work(session_id)
+    record = await installation.record(session_id)
+    assert record.session["status"] == "thesis_generation_complete"
+    for row in record.select("thesis"):
+        is_replaced = row["model_index"] == 3
+        assert row["model_name"] == (PRAGMATIST if is_replaced else MODELS[row["model_index"] - 1])
+        begun = [flag for flag in row["flags"] if flag.startswith("begun_by:")]
+        assert begun == ([f"begun_by:{SKEPTIC}"] if is_replaced else [])
+        fields, _ = split_document(record.files[row["storage_path"]].decode())
+        assert (begun == []) or begun[0] in str(fields["flags"])
+    await describe_project(
+        installation.engine, installation.account.tenant_id, record.session["project_id"]
+    )
+    record = await installation.record(session_id)
+    assert record.read_text("project_readme.md").count(f"begun by {SKEPTIC}") == 1
+
+
 async def test_a_seat_that_left_can_be_replaced_for_the_stages_to_come(
     installation: Installation, refusals: Refusals
 ) -> None:

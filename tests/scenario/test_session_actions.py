@@ -358,7 +358,9 @@ def test_a_session_is_shown_by_its_id_and_listed_with_its_contributions(
     steered_session: SteeredSession,
 ) -> None:
     shown = steered_session.home.tell("show", steered_session.session[:8])
-    assert f"Session   {steered_session.session}" in shown.stdout
+    assert shown.stdout.startswith("# Plan: ")
+    status = steered_session.home.tell("status", steered_session.session[:8])
+    assert f"Session   {steered_session.session}" in status.stdout
     listed = steered_session.home.tell("list", steered_session.session[:8])
     lines = listed.stdout.splitlines()
     assert len(lines) == 14

@@ -15,21 +15,14 @@ import pytest
 
 from dialectic.api.server import open_server
 from dialectic.cli.backend import Backend
-from dialectic.cli.display.follow import follow_session
+from dialectic.cli.display.follow import QuietDisplay, follow_session
 from dialectic.cli.local import LocalBackend
 from dialectic.cli.remote import open_remote_backend
-from dialectic.contract.events import Event
 from dialectic.core.access import Secret
 from dialectic.db.pool import Address
 from dialectic.errors import ExitCode
 from tests.scenario.api_in_process import Api, open_api
 from tests.waiting import PATIENCE_S
-
-
-class Blank:
-    """Shows nothing."""
-
-    def show(self, event: Event) -> None: ...
 
 
 @pytest.fixture
@@ -60,7 +53,11 @@ async def test_what_to_do_is_said_where_no_worker_runs_and_not_where_one_is_ours
                 ours, others = (
                     asyncio.create_task(
                         follow_session(
-                            backend, UUID(session_id), Blank(), awaits_workers=awaits, idle_s=0.0
+                            backend,
+                            UUID(session_id),
+                            QuietDisplay(),
+                            awaits_workers=awaits,
+                            idle_s=0.0,
                         )
                     )
                     for awaits in (False, True)

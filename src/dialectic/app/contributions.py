@@ -6,6 +6,7 @@ and a file, and later readers of the document get the newest version.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
@@ -39,12 +40,13 @@ from dialectic.db.pool import Connection
 from dialectic.db.queries import list_plain
 from dialectic.db.tables import jobs, lists, records
 from dialectic.db.tables.contributions import supersede
-from dialectic.db.tables.files import MARKDOWN, File, insert_files
+from dialectic.db.tables.files import MARKDOWN, File, insert_files, make_due
 from dialectic.db.tables.plan_files import put_plan
 from dialectic.db.tables.records import SQL, NewResource, Noun, get_id
 from dialectic.errors import Conflict, NotFound, Remedy, RemedyAction, UsageError
 from dialectic.pipeline.load import load_session_context
 from dialectic.pipeline.write import build_plan, build_stage_document, carry_notices
+from dialectic.publishing.publish import describe_if_possible
 
 _REMEDY = Remedy(RemedyAction.LIST_CONTRIBUTIONS)
 CONTRIBUTION = Noun("contribution", SQL["find_contribution_ids"], _REMEDY)
@@ -139,6 +141,11 @@ async def edit(tx: Transaction, contribution_id: UUID, text: str) -> EditedContr
     owner = records.Owner(account.user_id, project_id)
     await records.put_resources(connection, account.tenant_id, owner, edited.documents)
     await put_plan(connection, account.tenant_id, owner, edited.plan)
+    # The plan page is made of the newest versions.
+    await make_due(connection, project_id)
+    tx.after_commit["description"] = functools.partial(
+        describe_if_possible, tx.engine, account.tenant_id, project_id
+    )
     return EditedContribution(id=new_id, version=version, path=edited.file.path, stale=stale)
 
 

@@ -16,7 +16,9 @@ from dialectic.contract.projects import PlanFile, PlanFileState, ProjectFile
 from dialectic.core.documents.file_paths import WorkItem, WorkStatus, build_path, parse_path
 from dialectic.core.documents.plan_files import (
     FOLDER_README,
+    PLAN_PAGE,
     SUPERSEDED_ITEM,
+    is_plan_page,
     is_work_path,
     name_first,
     strip_project,
@@ -49,8 +51,10 @@ async def list_plan(tenant: Tenant, project_id: UUID) -> list[PlanFile]:
     engine, tenant_id = tenant.engine, tenant.account.tenant_id
     await settle_project(engine, tenant_id, project.slug)
     look = functools.partial(plan_files.list_plan_items, project_id=project_id)
-    items = await engine.db.transact(tenant_id, look)
-    paths = await list_work_paths(engine, tenant_id, project.slug)
+    written = await engine.db.transact(tenant_id, look)
+    items = [item for item in written if item.kind != PLAN_PAGE]
+    known = await list_work_paths(engine, tenant_id, project.slug)
+    paths = [path for path in known if not is_plan_page(path)]
     found = [await find_work_file(engine, tenant_id, path) for path in paths]
     kept = [file for file in found if file is not None]
     readmes = {(item.path, item.sha256) for item in items if item.kind == FOLDER_README}

@@ -27,6 +27,7 @@ from dialectic.core.documents.file_paths import (
     InitialPrompt,
     ResourceKind,
     build_path,
+    name_prompt,
 )
 from dialectic.core.models.model import ModelCard, parse_model_list
 from dialectic.core.money.price import parse_usd
@@ -149,7 +150,7 @@ async def create_project(
         prompt,
         _store_overlay(overlay),
     )
-    place = InitialPrompt(slug, slugify_title(name, fallback="prompt"))
+    place = InitialPrompt(slug, name_prompt(slugify_title(name, fallback="prompt")))
     first = NewResource(
         resource_type="initial_user_prompt",
         path=build_path(place),

@@ -48,6 +48,7 @@ from dialectic.db.tables.records import Account
 from dialectic.engine import Engine
 from dialectic.errors import InvalidBundle, InvalidProcess, NotFound
 from dialectic.publishing.plan_files import read_work_files
+from dialectic.publishing.plan_page import update_page
 from dialectic.publishing.publish import publish_project
 from dialectic.publishing.snapshot import add_texts, read_file, retry_if_changed, take_snapshot
 from dialectic.storage.archive import Archive, open_archive, write_archive
@@ -89,6 +90,8 @@ async def _export_once(
     engine: Engine, tenant_id: UUID, project_id: UUID, out: Path, *, finished: bool
 ) -> ExportedProject:
     snapshot = await take_snapshot(engine, tenant_id, project_id)
+    if await update_page(engine, tenant_id, snapshot.rows):
+        snapshot = await take_snapshot(engine, tenant_id, project_id)
     rows, placed = snapshot.rows, dict[UUID, ContentIn]()
     slug = rows.project.slug
     chosen = [file for file in rows.dialectic_files if not finished or is_finished(file.path)]

@@ -54,12 +54,14 @@ from dialectic.contract.sessions import (
     SavedFeedback,
     Seat,
     SessionDetail,
+    SessionPlan,
     SessionSummary,
     StaleDocuments,
 )
 from dialectic.core.documents.file_paths import WorkStatus
 from dialectic.core.money.price import Rates
 from dialectic.errors import ExitCode, NotFound, UsageError
+from dialectic.live_calls import LiveCall
 from dialectic.settings import Settings
 
 if TYPE_CHECKING:
@@ -69,7 +71,27 @@ P = ParamSpec("P")
 OnText: TypeAlias = Callable[[str], None]
 # An id prefix of this length is unlikely to be a typing error.
 BEGINNING_MIN = 4
-Conclude: TypeAlias = Callable[[ExitCode], Awaitable[ExitCode]]
+IsBusy: TypeAlias = Callable[[], bool]
+"""Whether this process still runs jobs of the followed session."""
+
+
+async def keep_code(code: ExitCode) -> ExitCode:
+    """Conclude nothing."""
+    return code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attended:
+    """A session that a command works on: how it is followed, and what comes after its end."""
+
+    session_id: UUID
+    follow: Callable[[IsBusy], Coroutine[Any, Any, ExitCode]]
+    conclude: Callable[[ExitCode], Awaitable[ExitCode]] = keep_code
+    # Work on the jobs of all sessions.
+    takes_all: bool = False
+    # What a call in flight will cost in all, and what it has cost so far; None for play money.
+    price: Callable[[LiveCall], int | None] = lambda _call: None
+    price_so_far: Callable[[LiveCall], int | None] = lambda _call: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +148,8 @@ class Backend(Protocol):
         self, session_id: UUID, *, after: int = 0, quote: bool = False
     ) -> SessionDetail: ...
     async def load_contribution(self, contribution_id: UUID) -> ContributionRecord: ...
+    async def load_session_plan(self, session_id: UUID) -> SessionPlan: ...
+    async def build_report(self, session_id: UUID) -> bytes: ...
     async def get_chunk(self, text: str) -> ChunkRecord: ...
     async def list_files(self, project_id: UUID, slug: str) -> list[ProjectFile]: ...
     async def read_file(self, project_id: UUID, path: str) -> bytes: ...
@@ -172,13 +196,10 @@ class Backend(Protocol):
     def follow(self, session_id: UUID, seq: int) -> AsyncGenerator[News, None]:
         """Yield the events after a number, without end."""
 
-    async def run_until(
-        self,
-        follow: Coroutine[Any, Any, ExitCode],
-        *,
-        session_id: UUID | None = None,
-        conclude: Conclude | None = None,
-    ) -> ExitCode:
+    def list_live_calls(self, session_id: UUID) -> list[LiveCall]:
+        """List the calls of a session that this process has in flight."""
+
+    async def run_until(self, attended: Attended) -> ExitCode:
         """Let a worker run until the followed session has ended; then conclude."""
 
     async def finish(self, project_id: UUID, session_id: UUID) -> None:

@@ -6,11 +6,11 @@ import asyncio
 import contextlib
 import functools
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
+from typing import Concatenate, NoReturn, ParamSpec, TypeVar
 from uuid import UUID
 
 from dialectic.app import (
@@ -35,7 +35,7 @@ from dialectic.app import (
 from dialectic.app.accounts import load_owner
 from dialectic.app.search import search_project
 from dialectic.app.transaction import Tenant
-from dialectic.cli.backend import Conclude, News, OnText
+from dialectic.cli.backend import Attended, News, OnText
 from dialectic.cli.terminal import load_settings, run_async
 from dialectic.contract.accounts import (
     Cost,
@@ -76,6 +76,7 @@ from dialectic.contract.sessions import (
     Seat,
     SessionChange,
     SessionDetail,
+    SessionPlan,
     SessionSummary,
     StaleDocuments,
 )
@@ -89,6 +90,7 @@ from dialectic.engine import Engine, open_engine
 from dialectic.errors import ExitCode
 from dialectic.events.hub import open_hub
 from dialectic.events.stream import Follower
+from dialectic.live_calls import LiveCall
 from dialectic.pipeline.own_models import load_card
 from dialectic.processes.loader import load_process
 from dialectic.providers.catalog import build_catalog, choose_default_models
@@ -213,6 +215,16 @@ class LocalBackend:
 
     async def load_contribution(self, contribution_id: UUID) -> ContributionRecord:
         return await self.tenant.run(contributions.load_record, contribution_id)
+
+    async def load_session_plan(self, session_id: UUID) -> SessionPlan:
+        from dialectic.app.report import load_plan  # imports a renderer only if needed
+
+        return await load_plan(self.tenant, session_id)
+
+    async def build_report(self, session_id: UUID) -> bytes:
+        from dialectic.app.report import build_session_report
+
+        return (await build_session_report(self.tenant, session_id)).encode()
 
     async def get_chunk(self, text: str) -> ChunkRecord:
         return await self.tenant.run(contributions.load_chunk, text)
@@ -345,16 +357,13 @@ class LocalBackend:
                         events = [frame.parse() for frame in frames]
                         yield News(seq, [one for one in events if isinstance(one, Event)])
 
-    async def run_until(
-        self,
-        follow: Coroutine[Any, Any, ExitCode],
-        *,
-        session_id: UUID | None = None,
-        conclude: Conclude | None = None,
-    ) -> ExitCode:
+    def list_live_calls(self, session_id: UUID) -> list[LiveCall]:
+        return self.engine.live_calls.list_of(session_id)
+
+    async def run_until(self, attended: Attended) -> ExitCode:
         from dialectic.cli.worker_host import run_with_worker
 
-        return await run_with_worker(self, follow, session_id=session_id, conclude=conclude)
+        return await run_with_worker(self, attended)
 
     async def finish(self, project_id: UUID, session_id: UUID) -> None:
         await require_published(self.engine, self.account.tenant_id, project_id, session_id)

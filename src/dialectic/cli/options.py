@@ -7,7 +7,8 @@ It is rejected: a default in its place could call other models, or spend more, t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -106,6 +107,41 @@ def refuse_empty_options(command: click.Command) -> None:
 strict_option = click.option(
     "--strict", is_flag=True, help="Exit with 1 if a document or a model is missing."
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowOptions:
+    """How a command follows the session that it works on."""
+
+    quiet: bool = False
+    bell: bool = False
+    notify: bool = False
+    # Also run the jobs of other sessions.
+    takes_all: bool = False
+
+    @classmethod
+    def take(cls, options: dict[str, Any]) -> FollowOptions:
+        """Take these options out of all options of a command."""
+        return cls(**{name: options.pop(name) for name in ("quiet", "bell", "notify", "takes_all")})
+
+
+PLAIN = FollowOptions()
+
+_FOLLOW = (
+    click.option("-q", "--quiet", is_flag=True, help="No progress; say only what is wrong."),
+    click.option("--bell", is_flag=True, help="Ring the terminal's bell at the end."),
+    click.option("--notify", is_flag=True, help="Show a desktop notice at the end."),
+    click.option(
+        "--all", "takes_all", is_flag=True, help="Also run the waiting jobs of other sessions."
+    ),
+)
+
+
+def follow_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of commands that work on a session: `FollowOptions`."""
+    for decorate in reversed(_FOLLOW):
+        command = decorate(command)
+    return command
 
 
 KEPT_JSON = "dialectic.json"

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
 from pydantic import ValidationError
 
 from dialectic.app.transfer import describe_export
-from dialectic.cli.backend import Conclude, News, OnText
+from dialectic.cli.backend import Attended, News, OnText
 from dialectic.cli.options import name_command
 from dialectic.cli.terminal import handling_signals, say
 from dialectic.client import AsyncClient
@@ -63,6 +63,7 @@ from dialectic.contract.sessions import (
     Seat,
     SessionChange,
     SessionDetail,
+    SessionPlan,
     SessionRequest,
     SessionSummary,
     StaleDocuments,
@@ -80,6 +81,7 @@ from dialectic.errors import (
     TokenMissing,
     UsageError,
 )
+from dialectic.live_calls import LiveCall
 from dialectic.settings import Settings
 from dialectic.storage.archive import open_archive
 from dialectic.storage.keys import is_part
@@ -119,14 +121,11 @@ async def show_events(
         await events.aclose()
 
 
-async def follow_to_end(
-    follow: Coroutine[Any, Any, ExitCode], conclude: Conclude | None
-) -> ExitCode:
+async def follow_to_end(attended: Attended) -> ExitCode:
     """Follow until the session ends or the user leaves; the session continues without them."""
 
     async def see() -> ExitCode:
-        code = await follow
-        return await conclude(code) if conclude else code
+        return await attended.conclude(await attended.follow(lambda: False))
 
     seeing = asyncio.create_task(see())
 
@@ -262,6 +261,12 @@ class RemoteBackend:
 
     async def load_contribution(self, contribution_id: UUID) -> ContributionRecord:
         return (await self._client.get_record(contribution_id)).record
+
+    async def load_session_plan(self, session_id: UUID) -> SessionPlan:
+        return await self._client.get_session_plan(session_id)
+
+    async def build_report(self, session_id: UUID) -> bytes:
+        return await self._client.get_session_report(session_id)
 
     async def get_chunk(self, text: str) -> ChunkRecord:
         chunk_id = await self.get_id(Kind.CHUNK, text)
@@ -415,16 +420,14 @@ class RemoteBackend:
             async for one in news:
                 yield one
 
-    async def run_until(
-        self,
-        follow: Coroutine[Any, Any, ExitCode],
-        *,
-        session_id: UUID | None = None,
-        conclude: Conclude | None = None,
-    ) -> ExitCode:
-        """Follow the server's workers; they continue if the user leaves."""
+    def list_live_calls(self, session_id: UUID) -> list[LiveCall]:
+        """List none: the calls are made by the server's workers."""
         del session_id
-        return await follow_to_end(follow, conclude)
+        return []
+
+    async def run_until(self, attended: Attended) -> ExitCode:
+        """Follow the server's workers; they continue if the user leaves."""
+        return await follow_to_end(attended)
 
     async def finish(self, project_id: UUID, session_id: UUID) -> None:
         """Do nothing: the server does this itself."""

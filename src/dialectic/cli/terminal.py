@@ -28,7 +28,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import click
 from pydantic import BaseModel
@@ -170,7 +170,7 @@ def load_settings(*, knows_server: bool = False, is_server: bool = False) -> Set
             reason="local_only",
             subject="--server",
         )
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _LogHandler(sys.stderr)
     is_json = settings.log_format == "json" or (is_server and settings.log_format == "auto")
     handler.setFormatter((JsonLines if is_json else Discreet)(settings.secrets))
     logging.basicConfig(level=settings.log_level, handlers=[handler])
@@ -229,11 +229,38 @@ def drop_output(*numbers: int) -> None:
     os.close(nowhere)
 
 
-def say(text: str) -> None:
-    """Print a message to stderr, if it is open."""
+# What prints messages while a live view owns the terminal: others would tear it.
+_voices: list[Callable[[str], None]] = []
+
+
+@contextmanager
+def speaking_through(voice: Callable[[str], None]) -> Iterator[None]:
+    """Let all messages and log lines be printed by a live view."""
+    _voices.append(voice)
+    try:
+        yield
+    finally:
+        _voices.remove(voice)
+
+
+class _LogHandler(logging.StreamHandler[TextIO]):
+    """Writes log lines to a stream, or above a live view."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if _voices:
+            _voices[-1](self.format(record))
+        else:
+            super().emit(record)
+
+
+def say(text: str, *, wraps: bool = True) -> None:
+    """Print a message to stderr, if it is open; a path stays on one line without `wraps`."""
     with contextlib.suppress(OSError):
         shown = printable(text)
-        if sys.stderr.isatty():
+        if _voices:
+            _voices[-1](shown)
+            return
+        if wraps and sys.stderr.isatty():
             shown = wrap(shown, shutil.get_terminal_size().columns)
         click.echo(shown, err=True)
 
@@ -278,21 +305,8 @@ async def ask_yes(question: str) -> bool:
 
 
 async def ask(question: str) -> str:
-    """Read a line from the terminal so that ^C still ends the command; "" at its end."""
-    click.echo(printable(question), err=True, nl=False)
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[str] = loop.create_future()
-
-    def read() -> None:
-        loop.remove_reader(sys.stdin.fileno())
-        if not answer.done():
-            answer.set_result(sys.stdin.readline())
-
-    loop.add_reader(sys.stdin.fileno(), read)
-    try:
-        return (await answer).strip()
-    finally:
-        loop.remove_reader(sys.stdin.fileno())
+    """Read the answer to a question from the terminal; "" at its end."""
+    return (await read_terminal_line(question)).strip()
 
 
 def wrap(text: str, width: int) -> str:
@@ -311,3 +325,27 @@ def wrap(text: str, width: int) -> str:
         else line
         for line in text.split("\n")
     )
+
+
+async def read_terminal_line(prompt: str) -> str:
+    """Read a line from the terminal so that ^C still ends the command at once.
+
+    A thread that reads could not be stopped. At a terminal, a readable input has a whole line.
+    """
+    click.echo(printable(prompt), err=True, nl=False)
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[str] = loop.create_future()
+
+    def read() -> None:
+        loop.remove_reader(sys.stdin.fileno())
+        if not answer.done():
+            answer.set_result(sys.stdin.readline())
+
+    loop.add_reader(sys.stdin.fileno(), read)
+    try:
+        return await answer
+    except asyncio.CancelledError:
+        click.echo(err=True)  # leave the prompt's line
+        raise
+    finally:
+        loop.remove_reader(sys.stdin.fileno())

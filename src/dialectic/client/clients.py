@@ -96,6 +96,8 @@ class Operations:
     quote_run = Operation(sessions.quote_run)
     list_sessions = ListOperation(sessions.list_sessions)
     get_session = Operation(sessions.get_session)
+    get_session_plan = Operation(sessions.get_session_plan)
+    get_session_report = Operation(sessions.get_session_report)
     change_session = Operation(sessions.change_session)
     replace_seat = Operation(sessions.replace_seat)
     drop_seat = Operation(sessions.drop_seat)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from dialectic.client.call import Call, act, fill, get
+from dialectic.client.call import Call, act, fill, get, get_bytes
 from dialectic.contract.accounts import Cost
 from dialectic.contract.base import Page
 from dialectic.contract.contributions import (
@@ -35,6 +35,7 @@ from dialectic.contract.sessions import (
     Session,
     SessionChange,
     SessionDetail,
+    SessionPlan,
     SessionQuote,
     SessionRequest,
     SessionSummary,
@@ -101,6 +102,16 @@ def look(session_id: UUID, *, quote: bool = False, after: int | None = None) -> 
     """Show all of a session; `after` asks whether events followed that one."""
     path = f"/sessions/{session_id}/overview"
     return get(path, SessionDetail, with_quote=quote or None, after=after)
+
+
+def get_session_plan(session_id: UUID) -> Call[SessionPlan]:
+    """Show the plan of a session's last finished iteration, on one page."""
+    return get(f"/sessions/{session_id}/plan", SessionPlan)
+
+
+def get_session_report(session_id: UUID) -> Call[bytes]:
+    """Download plan, documents, lineage and costs of a session as one HTML file."""
+    return get_bytes(f"/sessions/{session_id}/report")
 
 
 def list_costs(session_id: UUID) -> Call[Page[Cost]]:

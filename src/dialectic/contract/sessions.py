@@ -430,6 +430,21 @@ class SessionDetail(ResponseBody):
         ]
 
 
+class SessionPlan(ResponseBody):
+    """The plan of a session's last finished iteration, assembled from its documents."""
+
+    session_id: UUID
+    project_id: UUID
+    iteration_number: int
+    path: str | None = Field(
+        description="Where the page is in storage; null if another session of the project finished "
+        "an iteration later."
+    )
+    notices: list[str] = Field(description="What readers must know about the models, in sentences.")
+    missing: list[str] = Field(description="The parts that no document has, such as `questions`.")
+    content: str = Field(description="The page, as Markdown.")
+
+
 class QuoteRequest(SessionRequest):
     """Asks for a quote for a run that has not started."""
 

@@ -23,6 +23,7 @@ from dialectic.db.tables.files import File
 from dialectic.engine import Engine
 from dialectic.errors import ContextWindowError, DialecticError, ProviderError
 from dialectic.limits import admission
+from dialectic.live_calls import LiveCall
 from dialectic.pipeline.own_models import Route, open_route
 from dialectic.pipeline.reserve import DirectCaller, Payment, Reservation, reserve
 from dialectic.providers.base import OnText
@@ -87,7 +88,7 @@ async def call(
             caller,
             route.endpoint,
             hold=lambda: reserve(engine, caller, card, request, payment),
-            ask=lambda held: _complete(engine, caller, card, route, held.request, on_text),
+            ask=lambda held: _complete_live(engine, caller, card, route, held, on_text),
             count=lambda: (
                 count_request_tokens(request, card).upper_tokens + request.max_output_tokens
             ),
@@ -154,6 +155,35 @@ async def _attempt(
     engine.failpoints.reach("after_reply")
     await _report(engine, permit, tell(got))
     return held, got, elapsed_ms
+
+
+async def _complete_live(
+    engine: Engine,
+    caller: Job | DirectCaller,
+    card: ModelCard,
+    route: Route,
+    held: Reservation,
+    on_text: OnText,
+) -> Reply:
+    """Send a request; a job's call is listed while it is in flight, with the text so far."""
+    if not isinstance(caller, Job):
+        return await _complete(engine, caller, card, route, held.request, on_text)
+    live = LiveCall(
+        session_id=caller.session_id,
+        job_id=caller.id,
+        stage_slug=caller.stage_slug,
+        output_type=caller.payload_json.get("output_type", ""),
+        model_name=card.name,
+        seat=caller.payload_json.get("model_index", 0),
+        input_tokens=held.counted_input_tokens,
+    )
+
+    def receive(piece: str) -> None:
+        live.add(piece)
+        on_text(piece)
+
+    with engine.live_calls.track(live):
+        return await _complete(engine, caller, card, route, held.request, receive)
 
 
 async def _complete(

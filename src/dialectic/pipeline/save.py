@@ -30,6 +30,7 @@ from dialectic.core.models.model import ModelCard
 from dialectic.core.process.definition import Stage
 from dialectic.db.pool import Connection
 from dialectic.db.tables import contributions, files, jobs, plan_files, records
+from dialectic.db.tables.files import make_due
 from dialectic.db.tables.records import NewResource
 from dialectic.engine import Engine
 from dialectic.errors import ProviderError
@@ -145,6 +146,8 @@ async def _end_document(
     # Progress counts only planned documents: merges are not part of the plan.
     is_planned = not isinstance(material.payload, MergePayload)
     units = 1 if is_planned and material.payload.edition == 1 else 0
+    if contribution.edit_version > 1:  # the plan page is made of the newest versions
+        await make_due(connection, owner.project_id)
     await _tell_shortcomings(connection, job, contribution)
     await jobs.complete(connection, job, results=results, finished_units=units)
     return await fill_pending(connection, job, material, written)

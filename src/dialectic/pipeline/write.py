@@ -32,6 +32,7 @@ from dialectic.core.documents.file_paths import (
     build_path,
 )
 from dialectic.core.documents.front_matter import render_document
+from dialectic.core.documents.offline_notice import NOTICE, is_offline
 from dialectic.core.documents.plan_files import (
     FOLDER_README,
     FOLDER_READMES,
@@ -39,7 +40,7 @@ from dialectic.core.documents.plan_files import (
     README_NAME,
 )
 from dialectic.core.documents.prompts import Manifest
-from dialectic.core.documents.shortcomings import MISSING
+from dialectic.core.documents.shortcomings import BEGUN_BY, MISSING
 from dialectic.core.documents.stitching import Chunk, sum_usage
 from dialectic.core.job import Job, derive_chunk_id, derive_contribution_id
 from dialectic.core.models.messages import FinishReason
@@ -107,6 +108,7 @@ def write(
     noted = [
         *outcome.flags,
         *(flag for turn in said for flag in turn.flags),
+        *list_begun_by(material, said),
         *([REPAIRED] if cut.is_repaired else []),
         *(f"{MISSING}{key}" for key in cut.missing),
     ]
@@ -177,6 +179,8 @@ def build_chunk(job: Job, material: Material, said: Chunk) -> NewChunk:
         "tokens_output": said.usage.output_tokens,
         "usage_source": said.usage.source.value,
     }
+    if said.turn and is_offline(material.payload.model_name):  # the notice is in the first turn
+        fields = {"notice": NOTICE.removeprefix("> "), **fields}
     return NewChunk(
         id=chunk_id,
         contribution_id=contribution_id,
@@ -265,6 +269,12 @@ def build_document(
     text = render_document(fields, outcome.text)
     kind = Intermediate if material.is_intermediate else ContributionFile
     return File(build_path(kind(material.folder, material.name)), text.encode(), MARKDOWN)
+
+
+def list_begun_by(material: Material, said: list[Chunk]) -> list[str]:
+    """Flag the turns that another model wrote before it was replaced."""
+    names = dict.fromkeys(turn.model_name for turn in said if turn.model_name is not None)
+    return [f"{BEGUN_BY}{name}" for name in names if name != material.payload.model_name]
 
 
 def list_newer(material: Material) -> list[str]:

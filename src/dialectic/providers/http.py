@@ -355,14 +355,15 @@ class _Exchange:
     def _describe(self, error: Exception) -> str:
         import httpx2
 
-        host = urlsplit(self._endpoint.base_url).hostname
+        parts = urlsplit(self._endpoint.base_url)
+        host, place = parts.hostname, parts.netloc.rpartition("@")[2]
         refused = _find_cause(error, ssl.SSLError)
         said = shorten(self.key, str(refused or error), QUOTED_CHARS_MAX)
         match error:
             case httpx2.LocalProtocolError():
                 why = "the request cannot be written as HTTP"  # the cause may quote a header
             case httpx2.ConnectTimeout():
-                why = f"could not connect to {host} within {CONNECT_S:g} s"
+                why = f"could not connect to {place} within {CONNECT_S:g} s"
             case httpx2.ProxyError():
                 why = f"the proxy rejected the connection: {said}"
             case _ if refused is not None:
@@ -370,7 +371,7 @@ class _Exchange:
             case _ if _find_cause(error, socket.gaierror) is not None:
                 why = f"the name {host!r} does not resolve"
             case httpx2.ConnectError():
-                why = f"could not connect to {host}: {said}"
+                why = f"could not connect to {place}: {said}"
             case _:
                 why = f"the connection broke: {said or type(error).__name__}"
         return why

@@ -1,8 +1,8 @@
-"""Write the files of a plan into a project's work folders, and read what a person made of them.
+"""Write the files of a plan where a person works on them, and read what they made of them.
 
-Storage holds the truth about the work folders: a person changes, moves, deletes and adds files
-there at any time. A file that we wrote is replaced or deleted only while it is as we wrote it; else
-its newer version is written next to it. Rules: `core.documents.plan_files`.
+Storage holds the truth about the work folders and about `PLAN.md`: a person changes, moves, deletes
+and adds files there at any time. A file that we wrote is replaced or deleted only while it is as we
+wrote it; else its newer version is written next to it. Rules: `core.documents.plan_files`.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class WorkFile:
 
 
 async def list_work_paths(engine: Engine, tenant_id: UUID, slug: str) -> list[str]:
-    """List the files in a project's work folders.
+    """List the files in a project's work folders, and the plan pages that we wrote.
 
     A link or a file in the place of a folder is a person's, and is not followed.
     """
@@ -88,6 +88,10 @@ async def list_work_paths(engine: Engine, tenant_id: UUID, slug: str) -> list[st
                 raise
             continue
         found += [key.partition("/")[2] for key in keys]
+    look = functools.partial(rows.list_pages, slug=slug)
+    for page in await engine.db.transact(tenant_id, look):
+        if await find_work_file(engine, tenant_id, page) is not None:
+            found.append(page)
     return found
 
 

@@ -38,6 +38,7 @@ from dialectic.db.tables.files import (
     mark_done,
     take_files,
 )
+from dialectic.db.tables.transfer import find_slug
 from dialectic.engine import Engine
 from dialectic.errors import DialecticError, NotFound, Remedy, RemedyAction, StorageUnavailable
 from dialectic.publishing.plan_files import (
@@ -46,6 +47,7 @@ from dialectic.publishing.plan_files import (
     settle_files,
     settle_project,
 )
+from dialectic.publishing.plan_page import update_page
 from dialectic.publishing.snapshot import add_texts, read_file, retry_if_changed, take_snapshot
 
 logger = logging.getLogger(__name__)
@@ -240,6 +242,13 @@ async def describe_project(engine: Engine, tenant_id: UUID, project_id: UUID) ->
     await _describe(engine, tenant_id, await engine.db.transact(tenant_id, mark_due))
 
 
+async def describe_if_possible(engine: Engine, tenant_id: UUID, project_id: UUID) -> None:
+    """Write the description of a project that is due; if that fails, it stays due."""
+    look = functools.partial(find_slug, project_id=project_id)
+    if (slug := await engine.db.transact(tenant_id, look)) is not None:
+        await _describe_if_possible(engine, tenant_id, slug)
+
+
 async def _describe_if_possible(engine: Engine, tenant_id: UUID, slug: str) -> int:
     try:
         return await _describe(engine, tenant_id, slug)
@@ -286,6 +295,8 @@ async def _describe(engine: Engine, tenant_id: UUID, slug: str) -> int:
 async def _build_descriptions(engine: Engine, tenant_id: UUID, project_id: UUID) -> list[File]:
     """Build both files; read only those files whose rows hold a different text."""
     snapshot = await take_snapshot(engine, tenant_id, project_id)
+    if await update_page(engine, tenant_id, snapshot.rows):
+        snapshot = await take_snapshot(engine, tenant_id, project_id)
     placed: dict[UUID, ContentIn] = {}
     work = []
     async for entry, kept in read_work_files(engine, tenant_id, snapshot.rows.project.slug):

@@ -126,8 +126,10 @@ async def add_texts(
     async def add(row: Any) -> Any:
         if placed[row.id] != "row":
             return row.model_copy(update={"content_in": placed[row.id]})
-        look = functools.partial(transfer.read_text, row_id=row.id)
+        look = functools.partial(transfer.find_text, row_id=row.id)
         text = await engine.db.transact(tenant_id, look)
+        if text is None:  # a plan file was given another name meanwhile
+            raise _changed(row.storage_path)
         if hashlib.sha256(text.encode()).hexdigest() != snapshot.hashes[row.storage_path][row.id]:
             raise _changed(row.storage_path)
         return row.model_copy(update={"content": text})

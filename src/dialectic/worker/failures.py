@@ -37,6 +37,7 @@ from dialectic.errors import (
     RemedyAction,
 )
 from dialectic.pipeline.interpret import Fail, Pause, Postpone, Retry, decide_fate
+from dialectic.pipeline.pending import fill_without_seat
 from dialectic.pipeline.reserve import is_funded_now, release_unsent
 
 logger = logging.getLogger(__name__)
@@ -83,6 +84,7 @@ async def record_failure(engine: Engine, job: Job, error: DialecticError) -> boo
                 return
             case Fail(retries_used_up):
                 await jobs.fail(connection, job, entry, retries_used_up=retries_used_up)
+                await fill_without_seat(engine, connection, job)
             case unreachable:
                 assert_never(unreachable)
         await release_unsent(connection, engine, job, error)

@@ -17,12 +17,10 @@ import os
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import timedelta
 from uuid import UUID, uuid4
 
 import asyncpg
 from pgqueuer.domain.errors import PgqException
-from pgqueuer.domain.models import Job as Message
 
 from dialectic.core.job import Job, JobKey
 from dialectic.db.migrate import find_upgrade
@@ -31,12 +29,13 @@ from dialectic.db.pool import (
     WORKER_ROLE,
     WRONG_STATEMENT,
     Connection,
+    DriversConnection,
     has_code,
     open_session,
 )
-from dialectic.db.queue import SETTINGS, LaneManager, open_queries
 from dialectic.db.tables import jobs
 from dialectic.db.tables.accounts import sweep as sweep_accounts
+from dialectic.db.tables.jobs import SessionKey
 from dialectic.engine import Engine, Outage
 from dialectic.errors import DatabaseFull, DialecticError, EndpointBusy, SchemaChanged, TextBusy
 from dialectic.ledger import holds
@@ -47,6 +46,7 @@ from dialectic.worker.claims import Claims
 from dialectic.worker.failures import fail_on_bug, record_end, record_failure
 from dialectic.worker.lanes import ANY, PLAN, Lanes, name_lane
 from dialectic.worker.maintenance import iterate_reconnects, prune, publish, repeat
+from dialectic.worker.messages import AllMessages, Messages, SessionMessages
 
 logger = logging.getLogger(__name__)
 
@@ -78,11 +78,13 @@ class Worker:
     drain_s: float = DRAIN_S
     # End if the database has no room even for the state of a job; otherwise wait for room.
     ends_if_full: bool = False
+    # Work on the jobs of this session only.
+    session: SessionKey | None = None
     _held: dict[JobKey, tuple[Job, asyncio.Task[None]]] = field(default_factory=dict)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
     _listening: asyncio.Event = field(default_factory=asyncio.Event)
-    _manager: LaneManager | None = None
+    _messages: Messages | None = None
     _outdated: SchemaChanged | None = None
     _full: DatabaseFull | None = None
     _outage: Outage = field(default_factory=Outage)
@@ -156,8 +158,8 @@ class Worker:
     def stop(self, *, at_once: bool = False) -> None:
         """Take no more work. With `at_once`, give back the running jobs unfinished."""
         self._stopping.set()
-        if self._manager is not None:
-            self._manager.shutdown.set()
+        if self._messages is not None:
+            self._messages.stop()
         if at_once:
             _cancel_once(*self._tasks)
 
@@ -196,46 +198,25 @@ class Worker:
     async def _listen_once(self) -> None:
         # Messages are hints, so asynchronous commit is safe: a redelivered message is harmless.
         connection = await open_session(self.engine.address, WORKER_ROLE, waits_for_disk=False)
-        lost = asyncio.Event()
-
-        async def on_message(message: Message) -> None:
-            # A job outlives the connection that delivered its message: if that is lost, stop
-            # waiting, so that the listener can reconnect while the job runs.
-            task = self._begin(message)
-            waiting = asyncio.create_task(lost.wait())
-            await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
-            waiting.cancel()
-
-        clock = asyncio.get_running_loop().time
-        manager = LaneManager(
-            open_queries(connection),
-            SETTINGS.channel,
-            handle=on_message,
-            list_room=lambda: self._lanes.list_room(clock()),
-            find_opening_s=lambda: self._lanes.find_opening_s(clock()),
-            limits={name_lane(name): n for name, n in self._list_shared_limits()},
-        )
-
-        def on_lost(_connection: object) -> None:
-            lost.set()
-            manager.shutdown.set()
-
-        connection.add_termination_listener(on_lost)
-        self._manager = manager
+        messages = self._open_messages(connection)
+        connection.add_termination_listener(lambda _connection: messages.lose())
+        self._messages = messages
         if self._stopping.is_set():
-            manager.shutdown.set()
+            messages.stop()
         self._listening.set()
         try:
-            await manager.run(
-                dequeue_timeout=timedelta(seconds=min(2.0, self._terms.sweep_s)),
-                batch_size=max(1, self.concurrency // 2),
-                shutdown_on_listener_failure=True,
-                heartbeat_timeout=timedelta(seconds=self._terms.lease_s),
-                log_aggregation_interval=timedelta(0),
-            )
+            await messages.run(poll_s=min(2.0, self._terms.sweep_s))
         finally:
-            lost.set()
             connection.terminate()
+
+    def _open_messages(self, connection: DriversConnection) -> Messages:
+        """Receive the messages of the worker's session, or those of all sessions."""
+        lanes, begin, silence_s = self._lanes, self._begin, self._terms.lease_s
+        if self.session is not None:
+            return SessionMessages(connection, self.session, lanes, begin, silence_s)
+        limits = {name_lane(name): n for name, n in self._list_shared_limits()}
+        batch_size = max(1, self.concurrency // 2)
+        return AllMessages(connection, lanes, begin, silence_s, limits, batch_size)
 
     def _list_shared_limits(self) -> Iterator[tuple[str, int]]:
         """List the endpoints that limit the calls in flight of all workers together."""
@@ -251,10 +232,9 @@ class Worker:
 
     # -- one job ----------------------------------------------------------------------------------
 
-    def _begin(self, message: Message) -> asyncio.Task[None]:
+    def _begin(self, lane: str, key: JobKey) -> asyncio.Task[None]:
         """Start the job that a message names, in its lane."""
-        lane = message.entrypoint
-        task = asyncio.create_task(self._work(message))
+        task = asyncio.create_task(self._work(lane, key))
         self._tasks.add(task)
         self._lanes.enter(lane)
 
@@ -267,18 +247,17 @@ class Worker:
 
     def _wake(self) -> None:
         """Poll the queue now: a lane has new room, and full lanes are not polled."""
-        if self._manager is not None:
-            self._manager.wake()
+        if self._messages is not None:
+            self._messages.wake()
 
-    async def _work(self, message: Message) -> None:
-        tenant_id, job_id = (UUID(part) for part in (message.payload or b"").decode().split())
+    async def _work(self, lane: str, key: JobKey) -> None:
         if self._stopping.is_set():
             return  # the job stays due, and the sweeper sends another message
         try:
-            job = await self._claims.ask((tenant_id, job_id))
+            job = await self._claims.ask(key)
         except (DialecticError, asyncpg.PostgresError) as error:
             if self._outage.begins(error):
-                logger.warning("could not claim job %s: %s", job_id, error)
+                logger.warning("could not claim job %s: %s", key[1], error)
             self._meet_full(error)
             await self._is_outdated(error)
             return  # the sweeper sends another message
@@ -296,7 +275,7 @@ class Worker:
                 job_id=str(job.id),
                 attempt=job.attempt,
             ):
-                await self._carry_out(job, message.entrypoint)
+                await self._carry_out(job, lane)
         finally:
             if self._held.get(job.key, (job, None))[1] is task:
                 del self._held[job.key]
@@ -392,7 +371,9 @@ class Worker:
             logger.info("restarted %d stuck job(s)", count)
         lost = await holds.sweep_lost(connection)
         if lost:
-            logger.warning("%d call(s) were charged but their answers were lost", lost)
+            # A command says what its own session has lost; other sessions are not its subject.
+            level = logging.WARNING if self.session is None else logging.INFO
+            logger.log(level, "%d call(s) were charged but their answers were lost", lost)
         await sweep_accounts(connection)
         await self.engine.counters.flush(connection.fetch)
         waiting = await jobs.list_lanes(connection)

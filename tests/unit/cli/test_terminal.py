@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialectic.cli.display.follow import JsonDisplay, describe_event, describe_reason
-from dialectic.cli.display.results import build_tree
 from dialectic.cli.main import _complain
 from dialectic.cli.terminal import wrap
 from dialectic.contract.events import AnswerLimited, DocumentLacking, PlanTakenOver, StageEnded
@@ -35,16 +34,6 @@ def test_lines_are_broken_between_words_and_none_is_lost(
 def test_a_line_that_fits_and_a_word_that_never_does_stay_as_they_are() -> None:
     assert wrap("two  words\n\n", 40) == "two  words\n\n"
     assert wrap(f"see {'x' * 60}", 40) == f"see\n{'x' * 60}"
-
-
-def test_each_folder_is_named_once() -> None:
-    assert build_tree(["a/1/x.md", "a/1/y.md", "a/2/z.md"]) == [
-        "  a/1/",
-        "    x.md",
-        "    y.md",
-        "  a/2/",
-        "    z.md",
-    ]
 
 
 def test_what_went_wrong_is_told_without_commanding_the_terminal(

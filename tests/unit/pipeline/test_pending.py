@@ -6,7 +6,7 @@ from uuid import UUID
 
 from dialectic.core.documents.plan_files import PLAN_ITEM
 from dialectic.core.process.definition import ExpectedDocument
-from dialectic.pipeline.pending import Answered, build_items, choose_source
+from dialectic.pipeline.pending import Answered, PromisedPlan, build_items, choose_source
 from tests.unit.pipeline.test_write import JOB, MATERIAL
 
 PLAN = ExpectedDocument(key="plan", title="Plan", heading="## Plan", fills_pending=True)
@@ -58,7 +58,14 @@ def test_without_any_checklist_nothing_is_chosen() -> None:
 
 
 def test_each_section_of_the_checklist_is_a_file_at_whatever_level_it_stands() -> None:
-    built = build_items(build_answer(2, WITH), [PLAN], JOB, MATERIAL)
+    promised = PromisedPlan(
+        wanted=(PLAN,),
+        output_type=MATERIAL.payload.output_type,
+        owner=MATERIAL.owner,
+        folder=MATERIAL.folder,
+        is_first_session=MATERIAL.is_first_session,
+    )
+    built = build_items(build_answer(2, WITH), JOB, promised)
     items = [item for item in built if item.resource_type == PLAN_ITEM]
     assert [item.path.rsplit("/", 1)[-1] for item in items] == ["01-begin.md", "02-end.md"]
     assert items[0].text == "# Begin\n\nDig.\n"

@@ -13,10 +13,10 @@ from uuid import UUID
 from fastapi import APIRouter, Path, Response
 
 from dialectic.api.dependencies import Reading, Spending, WriteRequest, Writing
-from dialectic.api.openapi import more_problems
+from dialectic.api.openapi import describe_response, more_problems
 from dialectic.api.pagination import Archived, Listing
 from dialectic.api.routes.projects import ProjectId
-from dialectic.app import feedback, jobs, projects, seats, sessions, stale
+from dialectic.app import feedback, jobs, projects, report, seats, sessions, stale
 from dialectic.app.quotes import quote_session as find_quote
 from dialectic.app.transaction import Transaction
 from dialectic.contract.base import Page
@@ -29,12 +29,14 @@ from dialectic.contract.sessions import (
     SeatRequest,
     Session,
     SessionChange,
+    SessionPlan,
     SessionQuote,
     SessionRequest,
     SessionSummary,
     StaleDocuments,
     SubmitRequest,
 )
+from dialectic.core.documents.report import build_policy
 from dialectic.core.money.price import parse_usd
 from dialectic.core.seats import SEATS_MAX
 from dialectic.db.tables import lists, records
@@ -44,6 +46,7 @@ router = APIRouter(tags=["sessions"])
 actions = APIRouter(tags=["acting"], responses=more_problems(402))
 SessionId = Annotated[UUID, Path(description="The id of a session.")]
 SeatNumber = Annotated[int, Path(ge=1, le=SEATS_MAX, description="The number of a seat, from 1.")]
+REPORT = describe_response("text/html", "The report.")
 JobId = Annotated[UUID, Path(description="The id of a job of the session.")]
 
 
@@ -93,6 +96,20 @@ async def quote_session(session_id: SessionId, context: Reading) -> SessionQuote
     """Estimate the remaining work of a session and its cost. Calls no model."""
     found = await find_quote(context.engine, context.account, session_id)
     return SessionQuote.model_validate(found.as_dict())
+
+
+@router.get("/sessions/{session_id}/plan")
+async def get_session_plan(session_id: SessionId, context: Reading) -> SessionPlan:
+    """Show the plan of a session's last finished iteration, on one page."""
+    return await report.load_plan(context, session_id)
+
+
+@router.get("/sessions/{session_id}/report", response_class=Response, responses=REPORT)
+async def get_session_report(session_id: SessionId, context: Reading) -> Response:
+    """Read plan, documents, lineage and costs of a session as one HTML file."""
+    page = await report.build_session_report(context, session_id)
+    policy = f"{build_policy()}; frame-ancestors 'none'"
+    return Response(page, headers={"Content-Security-Policy": policy}, media_type="text/html")
 
 
 @router.patch("/sessions/{session_id}/seats/{seat}", response_model=Session)

@@ -12,7 +12,7 @@ from dialectic.cli.aliases import expand_model
 from dialectic.cli.backend import Backend, get_id_to_change, with_backend
 from dialectic.cli.error_report import report_error
 from dialectic.cli.input import read_text
-from dialectic.cli.terminal import count, echo_json, printable, say
+from dialectic.cli.terminal import count, echo_json, printable, read_terminal_line, say
 from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary
 from dialectic.contract.projects import Kind
 from dialectic.core.money.price import LIMITED_BY_FUNDS
@@ -102,7 +102,7 @@ class Talk:
         """Read questions until the input ends; continue after a failed one."""
         say(f"Chatting with {self.model}. An empty line or ^D ends it.")
         while True:
-            line = await asyncio.to_thread(_read_line)
+            line = await read_terminal_line(ASK)
             if not line.strip():
                 return
             try:
@@ -122,7 +122,12 @@ class Talk:
             max_output_tokens=self.max_output_tokens,
         )
         shown = _Shown(is_live=not self.as_json and sys.stdout.isatty())
-        reply = await self.backend.send(question, shown.show)
+        try:
+            reply = await self.backend.send(question, shown.show)
+        except asyncio.CancelledError:
+            shown.end_line()
+            say("Interrupted. The reply is not saved; your provider may bill for it.")
+            raise
         self.chat_id = reply.chat_id
         if self.as_json:
             echo_json(_build_json(reply))
@@ -143,6 +148,11 @@ class _Shown:
             self._shown += piece
             click.echo(printable(piece), nl=False)
 
+    def end_line(self) -> None:
+        """End a line that was begun."""
+        if self._shown and not self._shown.endswith("\n"):
+            click.echo()
+
     def finish(self, text: str) -> None:
         """Print the rest of the reply, or all of it if nothing was streamed."""
         rest = text.removeprefix(self._shown)
@@ -150,11 +160,6 @@ class _Shown:
             # A retry has produced another text.
             click.echo("\n")
         click.echo(printable(rest))
-
-
-def _read_line() -> str:
-    click.echo(ASK, nl=False, err=True)
-    return sys.stdin.readline()
 
 
 def _sum_up(reply: ChatReply) -> str:

@@ -16,6 +16,7 @@ from dialectic.app.search import LIMIT_DEFAULT, check_query
 from dialectic.cli.backend import Backend, with_backend
 from dialectic.cli.commands.projects import archived_option
 from dialectic.cli.commands.sessions import show_list, show_session
+from dialectic.cli.display.markdown import show_markdown
 from dialectic.cli.terminal import count, echo_json, printable, say
 from dialectic.contract.contributions import (
     ChunkRecord,
@@ -39,12 +40,11 @@ from dialectic.errors import DialecticError, NotFound, Remedy, RemedyAction, Usa
 @click.option("--json", "as_json", is_flag=True, help="The whole record as JSON.")
 @with_backend
 async def show(backend: Backend, found: str, *, prompt: bool, as_json: bool) -> None:
-    """Show the contribution, turn or session with this ID (or prefix of an id)."""
+    """Show the plan of a session, or a document or turn, by its ID (or a prefix of it)."""
     try:
         written, facts = await _find_written(backend, found)
     except NotFound:
-        session_id = await _get_session_id(backend, found)
-        await show_session(backend, session_id, as_json=as_json)
+        await _show_plan(backend, await _get_session_id(backend, found), as_json=as_json)
         return
     if prompt:
         request = await _read_request(backend, written)
@@ -58,6 +58,23 @@ async def show(backend: Backend, found: str, *, prompt: bool, as_json: bool) -> 
         for line in facts:
             say(line)
         _show_text(written.content)
+
+
+async def _show_plan(backend: Backend, session_id: UUID, *, as_json: bool) -> None:
+    """Show the plan of a session; its progress as JSON, or while it has no plan."""
+    try:
+        plan = None if as_json else await backend.load_session_plan(session_id)
+    except NotFound as error:
+        if error.reason != "no_plan":
+            raise
+        say("No iteration of this session is finished, so it has no plan yet. Its progress:")
+        plan = None
+    if plan is None:
+        await show_session(backend, session_id, as_json=as_json)
+        return
+    if backend.is_local and plan.path is not None:
+        say(f"The plan is in {backend.locate(plan.path)}")
+    await show_markdown(plan.content)
 
 
 def _show_text(text: str) -> None:

@@ -13,9 +13,10 @@ import click
 from dialectic.cli.aliases import expand, expand_model, load_aliases
 from dialectic.cli.backend import Backend, get_id_to_change, open_backend
 from dialectic.cli.display.quote import check_funds, describe_limits, is_wanted, show_quote
-from dialectic.cli.display.results import prepare_out, telling_unstarted, work_and_follow
+from dialectic.cli.display.results import prepare_out, work_and_follow
 from dialectic.cli.input import read_overlay, read_prompt, read_resource
-from dialectic.cli.options import name_command, strict_option
+from dialectic.cli.options import FollowOptions, follow_options, name_command, strict_option
+from dialectic.cli.pausing import leaving_paused
 from dialectic.cli.preflight import check_models
 from dialectic.cli.setup import require_models
 from dialectic.cli.terminal import count, echo_json, load_settings, run_async, say
@@ -49,6 +50,7 @@ class RunOptions:
     strict: bool
     as_json: bool
     yes: bool
+    follow: FollowOptions
     preflight: bool
 
 
@@ -147,6 +149,7 @@ class RunOptions:
 )
 @click.option("--detach", is_flag=True, help="Start the session, print its id and exit.")
 @strict_option
+@follow_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event on stdout.")
 @click.option("--yes", is_flag=True, help="Answer yes to every question.")
 @click.option("--no-preflight", is_flag=True, help="Do not ask each model a short question first.")
@@ -178,6 +181,7 @@ def run(
     settings = load_settings(knows_server=True)
     if prompt is None and file is None and project is None and not sys.stdin.isatty():
         prompt = "-"
+    follow = FollowOptions.take(options)
     text, notes = "", tuple[str, ...]()
     if project is None or prompt is not None or file is not None:
         text, notes = read_prompt(prompt, file, bytes_max=settings.max_prompt_bytes)
@@ -207,6 +211,7 @@ def run(
         strict=strict,
         as_json=as_json,
         yes=yes,
+        follow=follow,
         preflight=settings.preflight and not no_preflight,
     )
     if not run_options.dry_run:
@@ -267,12 +272,12 @@ async def _run(settings: Settings, run_options: RunOptions, request: RunRequest)
             session_id = await backend.create(wanted)
         else:
             session_id = await backend.add_session(project_id, wanted)
-        with telling_unstarted(session_id):
+        async with leaving_paused(backend, session_id):
             await backend.generate(session_id)
-        say(f"Session {session_id} ({count(len(quoted.models), 'model')})")
-        for note in run_options.notes:
-            say(f"  prompt: {note}")
-        return await _follow(backend, run_options, session_id, quoted)
+            say(f"Session {session_id} ({count(len(quoted.models), 'model')})")
+            for note in run_options.notes:
+                say(f"  prompt: {note}")
+            return await _follow(backend, run_options, session_id, quoted)
 
 
 async def _check_models(
@@ -361,6 +366,7 @@ async def _follow(
             out=run_options.out,
             quote=quoted.lines,
             strict=run_options.strict,
+            options=run_options.follow,
         )
     if as_json:
         echo_json({"session_id": session_id})

@@ -12,14 +12,18 @@ import click
 
 from dialectic.cli.aliases import expand, load_aliases
 from dialectic.cli.backend import (
+    Attended,
     Backend,
+    IsBusy,
     get_id_to_change,
     open_backend,
     run_with_backend,
     with_backend,
 )
+from dialectic.cli.display.ending import has_stage_to_read
 from dialectic.cli.display.follow import follow_jobs, see_all
-from dialectic.cli.display.progress import open_display
+from dialectic.cli.display.notice import tell_end
+from dialectic.cli.display.progress import build_prices, open_display
 from dialectic.cli.display.quote import (
     check_funds,
     draw_quote,
@@ -29,15 +33,14 @@ from dialectic.cli.display.quote import (
 )
 from dialectic.cli.display.results import (
     conclude_change,
-    has_stage_to_read,
     list_new_versions,
     prepare_out,
-    tell_left,
     work_and_follow,
 )
 from dialectic.cli.editor import can_edit, edit_text, keeping
 from dialectic.cli.input import read_text
-from dialectic.cli.options import name_command, strict_option
+from dialectic.cli.options import FollowOptions, follow_options, name_command, strict_option
+from dialectic.cli.pausing import leaving_paused, tell_left
 from dialectic.cli.terminal import (
     ask_yes,
     count,
@@ -71,7 +74,8 @@ _file = click.option(
 
 def goes_on(command: Callback) -> Callback:
     """Add the options of commands that start work in a session."""
-    for decorate in (_json, strict_option, _detach, _out, click.argument("session")):
+    options = (_json, follow_options, strict_option, _detach, _out, click.argument("session"))
+    for decorate in options:
         command = decorate(command)
     return command
 
@@ -223,17 +227,18 @@ def begin_work(
     begin: Callable[[Backend, UUID], Awaitable[None]], session: str, **options: Any
 ) -> None:
     """Start work in a session and, unless detached, run it to its end."""
-    detach, out = options.pop("detach"), options["out"]
+    detach, out, follow = options.pop("detach"), options["out"], FollowOptions.take(options)
     prepare_out(out, detach=detach)
 
     async def act(backend: Backend) -> ExitCode:
         session_id = await get_id_to_change(backend, Kind.SESSION, session)
         seen = await see_all(backend, session_id)
-        await begin(backend, session_id)
-        await say_limits(backend, session_id)
-        if detach:
-            return ExitCode.DONE
-        return await work_and_follow(backend, session_id, seen=seen, **options)
+        async with leaving_paused(backend, session_id):
+            await begin(backend, session_id)
+            await say_limits(backend, session_id)
+            if detach:
+                return ExitCode.DONE
+            return await work_and_follow(backend, session_id, seen=seen, options=follow, **options)
 
     run_with_backend(act)
 
@@ -246,10 +251,9 @@ def begin_work(
 @click.option("--dry-run", is_flag=True, help="With --stale: print what it would cost, and stop.")
 @click.option("--yes", is_flag=True, help="Answer yes to every question.")
 @_detach
+@follow_options
 @_json
-@with_backend
-async def regenerate(
-    backend: Backend,
+def regenerate(
     found: str,
     *,
     stale: bool,
@@ -257,28 +261,37 @@ async def regenerate(
     yes: bool,
     detach: bool,
     as_json: bool,
-) -> ExitCode:
+    **options: Any,
+) -> None:
     """Let the same model write contribution ID again; documents based on it become stale.
 
     With --stale, every document of session ID that rests on something newer is written again, each
     after those that it reads. Documents that you edited stay as they are.
     """
-    if stale:
+    if dry_run and not stale:
+        raise UsageError("--dry-run needs --stale and a session.", subject="--dry-run")
+    follow = FollowOptions.take(options)
+
+    async def act(backend: Backend) -> ExitCode:
+        if not stale:
+            contribution_id = await get_id_to_change(backend, Kind.CONTRIBUTION, found)
+            old = await backend.load_contribution(contribution_id)
+
+            async def begin() -> list[UUID]:
+                return [await backend.regenerate(contribution_id)]
+
+            return await _rewrite(backend, old, begin, follow, detach=detach, as_json=as_json)
         session_id = await get_id_to_change(backend, Kind.SESSION, found)
         if not await _wants_rewrites(backend, session_id, dry_run=dry_run, yes=yes):
             return ExitCode.DONE
-        job_ids = await backend.regenerate_stale(session_id)
         old = await _load_any(backend, session_id)
-    elif dry_run:
-        raise UsageError("--dry-run needs --stale and a session.", subject="--dry-run")
-    else:
-        contribution_id = await get_id_to_change(backend, Kind.CONTRIBUTION, found)
-        old = await backend.load_contribution(contribution_id)
-        job_ids = [await backend.regenerate(contribution_id)]
-    if detach:
-        click.echo("\n".join(map(str, job_ids)))
-        return ExitCode.DONE
-    return await _follow_rewrites(backend, old, job_ids, as_json=as_json)
+
+        async def begin_all() -> list[UUID]:
+            return await backend.regenerate_stale(session_id)
+
+        return await _rewrite(backend, old, begin_all, follow, detach=detach, as_json=as_json)
+
+    run_with_backend(act)
 
 
 async def _load_any(backend: Backend, session_id: UUID) -> ContributionRecord:
@@ -313,21 +326,53 @@ async def _wants_rewrites(backend: Backend, session_id: UUID, *, dry_run: bool, 
     return True
 
 
-async def _follow_rewrites(
-    backend: Backend, old: ContributionRecord, job_ids: list[UUID], *, as_json: bool
+async def _rewrite(
+    backend: Backend,
+    old: ContributionRecord,
+    begin: Callable[[], Awaitable[list[UUID]]],
+    options: FollowOptions,
+    *,
+    detach: bool,
+    as_json: bool,
 ) -> ExitCode:
-    session_id = old.session_id
+    """Start jobs that write documents again and, unless detached, run them to their end."""
     versions = await list_new_versions(backend, old.project_id)
-
-    async def follow() -> ExitCode:
-        with open_display(backend, as_json=as_json) as display:
-            return await follow_jobs(backend, session_id, job_ids, display)
-
-    async def conclude(code: ExitCode) -> ExitCode:
-        await conclude_change(backend, old, versions)
-        return code
-
-    code = await backend.run_until(follow(), session_id=session_id, conclude=conclude)
+    async with leaving_paused(backend, old.session_id):
+        job_ids = await begin()
+        if detach:
+            click.echo("\n".join(map(str, job_ids)))
+            return ExitCode.DONE
+        code = await _work_on_jobs(backend, old.session_id, job_ids, options, as_json=as_json)
     if code is ExitCode.INTERRUPTED:
-        tell_left(backend, session_id)
+        tell_left(backend, old.session_id)
+    else:
+        await conclude_change(backend, old, versions)
+    tell_end(options, "The document is done." if code is ExitCode.DONE else "Not done.")
+    return code
+
+
+async def _work_on_jobs(
+    backend: Backend,
+    session_id: UUID,
+    job_ids: list[UUID],
+    options: FollowOptions,
+    *,
+    as_json: bool,
+) -> ExitCode:
+    """Run some jobs to their end, and show them."""
+    view = open_display(backend, session_id, as_json=as_json, quiet=options.quiet)
+    with view as display:
+
+        async def follow(is_busy: IsBusy) -> ExitCode:
+            return await follow_jobs(backend, session_id, job_ids, display, is_busy=is_busy)
+
+        attended = Attended(
+            session_id=session_id,
+            follow=follow,
+            takes_all=options.takes_all,
+            **build_prices(backend, None),
+        )
+        code = await backend.run_until(attended)
+    if not (as_json or options.quiet):
+        display.say_total()
     return code

@@ -6,6 +6,7 @@ import functools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import click
@@ -18,6 +19,7 @@ from dialectic.cli.backend import (
     with_backend,
 )
 from dialectic.cli.commands.projects import archived_option
+from dialectic.cli.display.ending import has_stage_to_read, say_what_next
 from dialectic.cli.display.follow import find_end_of, follow_session
 from dialectic.cli.display.notifications import report_unread
 from dialectic.cli.display.progress import open_display
@@ -28,15 +30,10 @@ from dialectic.cli.display.quote import (
     draw_quote,
     say_limits,
 )
-from dialectic.cli.display.results import (
-    has_stage_to_read,
-    prepare_out,
-    say_warnings,
-    say_what_next,
-    work_and_follow,
-)
+from dialectic.cli.display.results import prepare_out, say_warnings, work_and_follow
 from dialectic.cli.error_report import advise, mark
-from dialectic.cli.options import name_command, strict_option
+from dialectic.cli.options import FollowOptions, follow_options, name_command, strict_option
+from dialectic.cli.pausing import leaving_paused
 from dialectic.cli.terminal import count, echo_json, printable, say, show_time
 from dialectic.contract.contributions import JobRecord
 from dialectic.contract.projects import Kind
@@ -223,8 +220,10 @@ def watch(session: str, *, strict: bool, as_json: bool) -> None:
 
     async def act(backend: Backend) -> ExitCode:
         session_id = await backend.get_id(Kind.SESSION, session)
-        with open_display(backend, as_json=as_json) as display:
+        with open_display(backend, session_id, as_json=as_json) as display:
             code = await follow_session(backend, session_id, display, awaits_workers=True)
+        if not as_json:
+            display.say_total()
         detail = await backend.look(session_id)
         if code is ExitCode.FUNDS:
             say("\n".join(describe_shortage(detail)))
@@ -260,6 +259,7 @@ def watch(session: str, *, strict: bool, as_json: bool) -> None:
 @click.option("--detach", is_flag=True, help="Leave the work to other workers.")
 @job_option
 @strict_option
+@follow_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event on stdout.")
 def resume(
     session: str,
@@ -272,6 +272,7 @@ def resume(
     detach: bool,
     strict: bool,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Resume SESSION where it stopped; saved work is not repeated."""
     budget_credits = None if budget is None else parse_usd(budget)
@@ -286,9 +287,9 @@ def resume(
             subject="--full-answers",
         )
     prepare_out(out, detach=detach)
+    follow = FollowOptions.take(options)
 
-    async def act(backend: Backend) -> ExitCode:
-        session_id = await get_id_to_change(backend, Kind.SESSION, session)
+    async def begin(backend: Backend, session_id: UUID) -> None:
         if job is not None:
             job_id = await _get_job_to_change(backend, session_id, job)
             await backend.resume_job(session_id, job_id, approves_spend=approve_spend)
@@ -301,12 +302,19 @@ def resume(
             )
         # The process that created the session may have died before starting its stage.
         await backend.generate(session_id)
-        await say_limits(backend, session_id)
-        if detach:
-            command = name_command(f"watch {str(session_id)[:8]}")
-            say(f"Session {session_id} is resumed; other workers run it. `{command}` follows it.")
-            return ExitCode.DONE
-        return await work_and_follow(backend, session_id, as_json=as_json, out=out, strict=strict)
+
+    async def act(backend: Backend) -> ExitCode:
+        session_id = await get_id_to_change(backend, Kind.SESSION, session)
+        async with leaving_paused(backend, session_id):
+            await begin(backend, session_id)
+            await say_limits(backend, session_id)
+            if detach:
+                command = name_command(f"watch {str(session_id)[:8]}")
+                say(f"Session {session_id} is resumed; other workers run it. `{command}` follows.")
+                return ExitCode.DONE
+            return await work_and_follow(
+                backend, session_id, as_json=as_json, out=out, strict=strict, options=follow
+            )
 
     run_with_backend(act)
 

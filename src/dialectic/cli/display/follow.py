@@ -16,7 +16,7 @@ from uuid import UUID
 
 import click
 
-from dialectic.cli.backend import Backend
+from dialectic.cli.backend import Backend, IsBusy
 from dialectic.cli.error_report import mark
 from dialectic.cli.terminal import count, say
 from dialectic.contract.contributions import JobRecord
@@ -114,13 +114,32 @@ REASONS = {
 
 
 class Display(Protocol):
-    """Shows events to a user or a program."""
+    """Shows a session to a user or a program."""
 
-    def show(self, event: Event) -> None: ...
+    def show(self, event: Event) -> None:
+        """Show an event."""
+
+    def look(self, detail: SessionDetail) -> None:
+        """Take note of the session's current state."""
+
+
+class EventDisplay:
+    """A display of events only."""
+
+    def look(self, detail: SessionDetail) -> None:
+        """Do nothing: the events say it all."""
 
 
 @dataclass(slots=True)
-class JsonDisplay:
+class QuietDisplay(EventDisplay):
+    """Shows nothing."""
+
+    def show(self, event: Event) -> None:
+        """Do nothing."""
+
+
+@dataclass(slots=True)
+class JsonDisplay(EventDisplay):
     """Prints one JSON object per event, as in the event stream."""
 
     def show(self, event: Event) -> None:
@@ -129,7 +148,7 @@ class JsonDisplay:
 
 
 @dataclass(slots=True)
-class LineDisplay:
+class LineDisplay(EventDisplay):
     """Prints one line per relevant event on stderr."""
 
     def show(self, event: Event) -> None:
@@ -235,11 +254,13 @@ async def follow_session(
     seen: Seen | None = None,
     *,
     awaits_workers: bool,
+    is_busy: IsBusy = lambda: False,
     idle_s: float = IDLE_S,
 ) -> ExitCode:
     """Show a session's events until it ends or needs a user.
 
-    If other workers must do the work, warn when none seems to run.
+    If other workers must do the work, warn when none seems to run. While `is_busy`, a paused
+    session still finishes turns.
     """
     following, idleness = (
         _Following(backend, session_id, (seen or Seen()).seq),
@@ -250,19 +271,31 @@ async def follow_session(
         detail = await backend.look(session_id)
         if awaits_workers and idleness.notice(detail, asyncio.get_running_loop().time()):
             say(describe_stall(str(session_id)[:8], is_local=backend.is_local))
-        return find_end_of(detail)
+        display.look(detail)
+        is_paused = detail.session.state.phase is Phase.PAUSED
+        return None if is_paused and is_busy() else find_end_of(detail)
 
     return await following.show(display.show, find_end)
 
 
 async def follow_jobs(
-    backend: Backend, session_id: UUID, job_ids: Collection[UUID], display: Display
+    backend: Backend,
+    session_id: UUID,
+    job_ids: Collection[UUID],
+    display: Display,
+    *,
+    is_busy: IsBusy = lambda: False,
 ) -> ExitCode:
     """Show the events of some jobs until all of them have ended, or none can go on."""
     wanted = {str(job_id) for job_id in job_ids}
 
     async def find_end_of_jobs() -> ExitCode | None:
-        return decide_end_of_jobs((await backend.look(session_id)).jobs, job_ids)
+        detail = await backend.look(session_id)
+        ended = decide_end_of_jobs(detail.jobs, job_ids)
+        if detail.session.state.phase is Phase.PAUSED and not is_busy():
+            return ended if ended is ExitCode.DONE else ExitCode.WAITING
+        display.look(detail)
+        return ended
 
     def show(event: Event) -> None:
         if str(getattr(event.data, "job_id", None)) in wanted:
@@ -339,9 +372,10 @@ async def see_all(backend: Backend, session_id: UUID) -> Seen:
 
 def find_end_of(detail: SessionDetail) -> ExitCode | None:
     """Return how a session ended; None while it works."""
-    session = detail.session
+    session, statuses = detail.session, {job.status for job in detail.jobs}
     if session.state.is_complete(session.until_stage_slug):
-        return ExitCode.DONE
+        # A document may be written again after the end.
+        return None if statuses & (DUE | ALIVE) else ExitCode.DONE
     if session.state.phase in (Phase.STAGE_COMPLETE, Phase.PAUSED):
         return ExitCode.WAITING
     if session.state.phase in (Phase.FAILED, Phase.CANCELLED):

@@ -1,39 +1,31 @@
-"""The live view of a session: a bar per stage, the cost so far, a line per finished document."""
+"""Counts what a followed session does and costs, and chooses how it is shown."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-
-from rich.console import Console, Group
-from rich.live import Live
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
-from rich.text import Text
+from dataclasses import dataclass, field, replace
+from typing import TypedDict
+from uuid import UUID
 
 from dialectic.cli.backend import Backend
-from dialectic.cli.display.follow import (
-    Display,
-    JsonDisplay,
-    LineDisplay,
-    describe_event,
-    name_file,
-)
+from dialectic.cli.display.follow import Display, JsonDisplay, LineDisplay, QuietDisplay
+from dialectic.cli.display.live_view import LiveDisplay, SessionView
 from dialectic.cli.display.quote import describe_forecast
-from dialectic.cli.terminal import count, printable, say
+from dialectic.cli.terminal import count, say
 from dialectic.contract.events import (
     ContributionReceived,
     Event,
     ReceivedContribution,
     SessionCancelled,
-    StageAdvanced,
     StageEnded,
-    StageStarted,
 )
-from dialectic.core.money.price import OFFLINE_PROVIDER, format_roughly
-from dialectic.core.money.quote import Amount, LineKey, Quote, add_up, build_forecast
+from dialectic.contract.sessions import SessionDetail, SessionRecord
+from dialectic.core.money.price import OFFLINE_PROVIDER, format_credits, format_roughly
+from dialectic.core.money.quote import Amount, Forecast, LineKey, Quote, add_up, build_forecast
+from dialectic.live_calls import LiveCall
 
 
 @dataclass(slots=True)
@@ -48,6 +40,11 @@ class ProgressCounts:
     done: dict[LineKey, Amount] = field(default_factory=dict)
     # The part that was paid in play money.
     played: set[LineKey] = field(default_factory=set)
+    # The most that the whole session may spend.
+    budget_credits: int | None = None
+    # What the session has spent since it is followed: money, play money. It includes unfinished
+    # documents and failed calls.
+    spent: tuple[int, int] | None = None
 
     def add(self, backend: Backend, row: ReceivedContribution) -> None:
         """Count one contribution; an edit by a person has no tokens."""
@@ -67,27 +64,45 @@ class ProgressCounts:
         done = add_up(self.done.values())
         return (
             f"{documents}, {done.input_tokens:,} tokens read, "
-            f"{done.output_tokens:,} written, {self._describe_cost()}"
+            f"{done.output_tokens:,} written, {self.describe_cost()}"
         )
 
-    def _describe_cost(self) -> str:
+    def describe_cost(self) -> str:
+        """Describe the cost so far, against the forecast and the budget."""
+        cost = self._describe_spent()
+        if self.budget_credits is None:
+            return cost
+        return f"{cost}, budget {format_credits(self.budget_credits)}"
+
+    def _describe_spent(self) -> str:
         is_all_play = self.done.keys() <= self.played
         if self.quote is not None:
             is_all_play = self.quote.is_play_money
         paid = {key: a for key, a in self.done.items() if (key in self.played) is is_all_play}
+        spent = add_up(paid.values())
+        if self.spent is not None:
+            spent = replace(spent, credits=max(spent.credits, self.spent[is_all_play]))
         if self.quote is not None:
-            forecast = build_forecast(self.quote.only(is_play=is_all_play), paid)
-            if forecast.rest.calls:
-                return describe_forecast(forecast, is_play=is_all_play)
-        return format_roughly(add_up(paid.values()).credits, is_play=is_all_play)
+            rest = build_forecast(self.quote.only(is_play=is_all_play), paid).rest
+            if rest.calls:
+                return describe_forecast(Forecast(spent, rest), is_play=is_all_play)
+        return format_roughly(spent.credits, is_play=is_all_play)
 
 
 class Counting:
-    """A display that also counts contributions."""
+    """A display that also counts contributions, and knows what the session has really cost."""
 
-    def __init__(self, backend: Backend, display: Display, quote: Quote | None) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        display: Display,
+        quote: Quote | None,
+        spent_before: tuple[int, int] = (0, 0),
+    ) -> None:
         self.counters = ProgressCounts(quote)
+        self._spent_before = spent_before
         self._desk, self._display = backend, display
+        self._opened_s = time.monotonic()
 
     def show(self, event: Event) -> None:
         match event.data:
@@ -101,92 +116,77 @@ class Counting:
                 pass
         self._display.show(event)
 
+    def look(self, detail: SessionDetail) -> None:
+        session, (money, play) = detail.session, self._spent_before
+        self.counters.budget_credits = session.budget_credits
+        self.counters.spent = (session.spent_credits - money, session.play_spent_credits - play)
+        self._display.look(detail)
+
+    def describe_total(self) -> str:
+        """Describe all that was done and what it took, in one line."""
+        return f"{self.counters.describe()}, {time.monotonic() - self._opened_s:.1f} s."
+
+    def say_total(self) -> None:
+        """Say it, if anything was done."""
+        if self.counters.documents:
+            say(self.describe_total())
+
 
 @contextmanager
 def open_display(
-    backend: Backend, *, as_json: bool, quote: Quote | None = None
-) -> Iterator[Display]:
-    """Choose the display: JSON if requested, a live view on a terminal, else plain lines."""
+    backend: Backend,
+    session_id: UUID,
+    *,
+    as_json: bool,
+    quiet: bool = False,
+    quote: Quote | None = None,
+    begun: SessionRecord | None = None,
+) -> Iterator[Counting]:
+    """Choose the display: JSON if requested, a live view on a terminal, else plain lines.
+
+    Costs are counted from a state of the session on, or all of them.
+    """
+    spent = (0, 0) if begun is None else (begun.spent_credits, begun.play_spent_credits)
     if as_json:
-        yield JsonDisplay()
-        return
-    started = time.monotonic()
-    if sys.stderr.isatty():
-        live = LiveDisplay()
-        counting = Counting(backend, live, quote)
-        live.counters = counting.counters
+        yield Counting(backend, JsonDisplay(), None)
+    elif quiet:
+        yield Counting(backend, QuietDisplay(), None)
+    elif not sys.stderr.isatty():
+        yield Counting(backend, LineDisplay(), quote, spent)
+    else:
+        view = SessionView(
+            list_calls=lambda: backend.list_live_calls(session_id),
+            durations=dict(quote.durations) if quote is not None else {},
+        )
+        live = LiveDisplay(view)
+        counting = Counting(backend, live, quote, spent)
+        view.describe_cost = counting.counters.describe_cost
         with live:
             yield counting
-    else:
-        counting = Counting(backend, LineDisplay(), quote)
-        yield counting
-    if counting.counters.documents:
-        say(f"{counting.counters.describe()}, {time.monotonic() - started:.1f} s.")
 
 
-class LiveDisplay:
-    """Shows bars at the bottom and finished documents above them."""
+class Prices(TypedDict):
+    """What a call in flight will cost in all, and what it has cost so far."""
 
-    def __init__(self) -> None:
-        self.counters = ProgressCounts()
-        self._is_over = False
-        self._console = Console(stderr=True)
-        self._bars = Progress(
-            TextColumn("{task.description:<12}", markup=False),
-            BarColumn(bar_width=30),
-            TextColumn("{task.completed:>4}/{task.total:<4}"),
-            TimeElapsedColumn(),
-            console=self._console,
-        )
-        self._tasks: dict[tuple[int, str], TaskID] = {}
-        self._live = Live(
-            get_renderable=self._draw, console=self._console, refresh_per_second=8, transient=False
-        )
-
-    def __enter__(self) -> LiveDisplay:
-        self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        # The total is printed once, with the duration.
-        self._is_over = True
-        self._live.stop()
-
-    def _draw(self) -> Group:
-        models = "   ".join(f"{name} {count}" for name, count in self.counters.documents.items())
-        below = [] if self._is_over else [Text(printable(self.counters.describe()), "dim")]
-        return Group(self._bars, Text(printable(models), style="cyan"), *below)
-
-    def show(self, event: Event) -> None:
-        match event.data:
-            case StageStarted() as stage:
-                self._bars.start_task(self._get_bar(stage))
-            case StageAdvanced() as stage:
-                self._bars.update(self._get_bar(stage), completed=stage.current_step)
-                if stage.current_step > 0:  # its beginning may have been missed
-                    self._bars.start_task(self._get_bar(stage))
-            case ContributionReceived(contribution=row) if row.is_intermediate:
-                pass  # the bar shows it; lines for drafts would hide the documents
-            case ContributionReceived(contribution=row):
-                self._say(_describe_document(row))
-            case _:
-                if (line := describe_event(event)) is not None:
-                    self._say(line)
-
-    def _say(self, line: str) -> None:
-        self._console.print(printable(line), markup=False, highlight=False)
-
-    def _get_bar(self, stage: StageStarted | StageAdvanced) -> TaskID:
-        """Find the bar of a stage, or add it; the clock of a planned stage is stopped."""
-        key = (stage.iteration_number, stage.stage_slug)
-        if key not in self._tasks:
-            self._tasks[key] = self._bars.add_task(
-                printable(stage.stage_slug), total=stage.total_steps, start=False
-            )
-        return self._tasks[key]
+    price: Callable[[LiveCall], int | None]
+    price_so_far: Callable[[LiveCall], int | None]
 
 
-def _describe_document(row: ReceivedContribution) -> str:
-    """Describe a finished document; its name contains the model and the stage."""
-    cut = " (incomplete)" if row.is_incomplete else ""
-    return f"  {name_file(row)}  {row.size_bytes:,} bytes{cut}"
+def build_prices(backend: Backend, quote: Quote | None) -> Prices:
+    """Build the prices of calls in flight; a quote knows how long their answers will be."""
+    lines = {} if quote is None else {line.key: line.figures for line in quote.lines}
+
+    def price_so_far(call: LiveCall) -> int | None:
+        rates = backend.find_rates(call.model_name)
+        if rates is None or call.model_name.startswith(f"{OFFLINE_PROVIDER}/"):
+            return None
+        return rates.cost(call.input_tokens, call.output_tokens)
+
+    def price(call: LiveCall) -> int | None:
+        so_far = price_so_far(call)
+        figures = lines.get((call.stage_slug, call.output_type, call.seat))
+        if so_far is None or figures is None or not figures.planned_calls:
+            return so_far
+        return max(so_far, figures.likely.credits // figures.planned_calls)
+
+    return Prices(price=price, price_so_far=price_so_far)

@@ -5,34 +5,41 @@ It does not depend on how the session was started.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import functools
-import itertools
 import sys
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 from uuid import UUID
 
 import click
 
-from dialectic.cli.backend import Backend
+from dialectic.cli.backend import Attended, Backend, IsBusy
 from dialectic.cli.copies import ProjectCopy, find_copy, remember_copy
-from dialectic.cli.display.follow import SETUP_REASONS, Seen, follow_session
+from dialectic.cli.display.ending import say_done, say_what_helps
+from dialectic.cli.display.follow import Seen, follow_session
+from dialectic.cli.display.notice import tell_end
 from dialectic.cli.display.notifications import report_unread
-from dialectic.cli.display.progress import open_display
-from dialectic.cli.display.quote import describe_shortage
-from dialectic.cli.error_report import mark, say_remedy
-from dialectic.cli.options import name_command
-from dialectic.cli.terminal import count, dropping_output, printable, say
+from dialectic.cli.display.progress import Counting, build_prices, open_display
+from dialectic.cli.options import PLAIN, FollowOptions, name_command
+from dialectic.cli.pausing import tell_left
+from dialectic.cli.terminal import count, dropping_output, say
 from dialectic.contract.contributions import ContributionRecord
 from dialectic.contract.sessions import SessionDetail, SessionRecord
 from dialectic.core.documents.plan_files import strip_project
 from dialectic.core.money.quote import Quote
 from dialectic.core.session_state import Phase
-from dialectic.core.transfer.bundle_format import readme_path
 from dialectic.errors import DialecticError, ExitCode, NotFound, StorageUnavailable, UsageError
+
+# How a notice at the end names it.
+END_WORDS = {
+    ExitCode.DONE: "done",
+    ExitCode.WAITING: "waits for you",
+    ExitCode.FUNDS: "waits for money",
+    ExitCode.FAILED: "failed",
+    ExitCode.INTERRUPTED: "interrupted",
+}
 
 
 async def work_and_follow(
@@ -44,6 +51,7 @@ async def work_and_follow(
     seen: Seen | None = None,
     quote: Quote | None = None,
     strict: bool = False,
+    options: FollowOptions = PLAIN,
 ) -> ExitCode:
     """Run the session to its end, showing new events.
 
@@ -51,11 +59,15 @@ async def work_and_follow(
     """
     try:
         code = await _work(
-            backend, session_id, as_json=as_json, out=out, seen=seen, quote=quote, strict=strict
+            backend,
+            session_id,
+            as_json=as_json,
+            out=out,
+            seen=seen,
+            quote=quote,
+            strict=strict,
+            options=options,
         )
-    except (asyncio.CancelledError, BrokenPipeError):  # interrupted, or the reader closed the pipe
-        tell_left(backend, session_id)
-        raise
     except DialecticError as error:
         error.remedy = error.remedy and error.remedy.for_session(session_id)
         raise
@@ -73,36 +85,98 @@ async def _work(
     seen: Seen | None,
     quote: Quote | None,
     strict: bool,
+    options: FollowOptions,
 ) -> ExitCode:
-    async def follow() -> ExitCode:
-        with open_display(backend, as_json=as_json, quote=quote) as display:
-            awaits = not backend.is_local
-            return await follow_session(backend, session_id, display, seen, awaits_workers=awaits)
-
     begun = (await backend.look(session_id)).session
     project_id, slug = begun.project_id, begun.project_slug
     if out is not None:
         remember_copy(backend.settings.home, project_id, out)
     versions = await list_new_versions(backend, project_id)
+    if quote is None and not as_json:
+        quote = await _find_rest(backend, session_id)
+    with contextlib.ExitStack() as view:
+        display = view.enter_context(
+            open_display(
+                backend,
+                session_id,
+                as_json=as_json,
+                quiet=options.quiet,
+                quote=quote,
+                begun=begun,
+            )
+        )
 
-    async def conclude(code: ExitCode) -> ExitCode:
-        detail = await backend.look(session_id)
-        await backend.finish(project_id, session_id)
-        copy = await update_copy(backend, project_id, slug, out)
-        await tell_new_versions(backend, project_id, versions)
-        known = seen.contributions if seen is not None else frozenset()
-        if as_json:
-            _say_what_helps(code, detail)
-        else:
-            with dropping_output():
-                _name_documents(backend, slug, detail, known, copy)
-            if code is ExitCode.DONE:
-                _say_where(backend, slug, session_id, copy)
-            _say_what_helps(code, detail)
-            await report_unread(backend, shown=session_id)
-        return say_warnings(detail, code, strict=strict)
+        async def follow(is_busy: IsBusy) -> ExitCode:
+            awaits = not backend.is_local
+            return await follow_session(
+                backend, session_id, display, seen, awaits_workers=awaits, is_busy=is_busy
+            )
 
-    return await backend.run_until(follow(), session_id=session_id, conclude=conclude)
+        async def conclude(code: ExitCode) -> ExitCode:
+            view.close()
+            detail = await backend.look(session_id)
+            await backend.finish(project_id, session_id)
+            copy = await update_copy(backend, project_id, slug, out)
+            await tell_new_versions(backend, project_id, versions)
+            known = seen.contributions if seen is not None else frozenset()
+            if as_json:
+                say_what_helps(code, detail)
+            else:
+                with dropping_output():
+                    _name_documents(backend, detail, known, copy)
+                await _say_end(backend, code, detail, display, copy, quiet=options.quiet)
+            return say_warnings(detail, code, strict=strict)
+
+        attended = Attended(
+            session_id=session_id,
+            follow=follow,
+            conclude=conclude,
+            takes_all=options.takes_all,
+            **build_prices(backend, quote),
+        )
+        code = await backend.run_until(attended)
+    tell_end(options, f"{begun.project_name}: {END_WORDS.get(code, 'ended')}")
+    return code
+
+
+async def _find_rest(backend: Backend, session_id: UUID) -> Quote | None:
+    """Find the quote for the rest of a session; its view does without one if there is none."""
+    try:
+        quoted = (await backend.look(session_id, quote=True)).quote
+    except DialecticError:
+        return None
+    return None if quoted is None else quoted.rest
+
+
+async def _say_end(
+    backend: Backend,
+    code: ExitCode,
+    detail: SessionDetail,
+    display: Counting,
+    copy: Path | None,
+    *,
+    quiet: bool,
+) -> None:
+    """Say how the session ended; if quiet, only if something is wrong."""
+    if code is not ExitCode.DONE:
+        if not quiet:
+            display.say_total()
+        say_what_helps(code, detail)
+    elif not quiet:
+        plan = await _find_plan_page(backend, detail.session)
+        say_done(backend, detail.session, display.describe_total(), copy, plan)
+    if not quiet:
+        await report_unread(backend, shown=detail.session.id)
+
+
+async def _find_plan_page(backend: Backend, session: SessionRecord) -> str | None:
+    """Find the page about the iteration that the session has finished; None if it has none."""
+    if session.state.phase is not Phase.ITERATION_COMPLETE:
+        return None
+    try:
+        return (await backend.load_session_plan(session.id)).path
+    except (StorageUnavailable, NotFound):
+        return None
 
 
 def say_warnings(detail: SessionDetail, code: ExitCode, *, strict: bool) -> ExitCode:
@@ -114,115 +188,15 @@ def say_warnings(detail: SessionDetail, code: ExitCode, *, strict: bool) -> Exit
     return ExitCode.FAILED if strict and warnings and is_over else code
 
 
-@contextlib.contextmanager
-def telling_unstarted(session_id: UUID) -> Iterator[None]:
-    """Print the id of a new session whose command is interrupted before it starts."""
-    try:
-        yield
-    except asyncio.CancelledError:
-        command = name_command(f"resume {str(session_id)[:8]}")
-        say(f"Interrupted. Session {session_id} was created; `{command}` starts it.")
-        raise
-
-
-def tell_left(backend: Backend, session_id: UUID) -> None:
-    """Describe the state of a session whose command was interrupted."""
-    short = str(session_id)[:8]
-    if backend.is_local:
-        say(f"Interrupted. `{name_command(f'resume {short}')}` resumes it.")
-        return
-    say(
-        f"Stopped following; the server continues. `{name_command(f'watch {short}')}` follows it "
-        f"again, `{name_command(f'pause {short}')}` pauses it."
-    )
-
-
 def _name_documents(
-    backend: Backend, slug: str, detail: SessionDetail, known: frozenset[UUID], out: Path | None
+    backend: Backend, detail: SessionDetail, known: frozenset[UUID], out: Path | None
 ) -> None:
-    """Print the new finished documents: full paths for programs, a list for people."""
-    paths = [
-        one.storage_path
-        for one in detail.contributions
-        if not one.is_intermediate and one.id not in known
-    ]
-    if not sys.stdout.isatty():
-        for path in paths:
-            click.echo(_locate(backend, path, out))
-    elif paths:
-        click.echo(printable(f"Documents in {_locate(backend, slug, out)}:"))
-        click.echo(printable("\n".join(build_tree([p.removeprefix(f"{slug}/") for p in paths]))))
-
-
-def build_tree(paths: list[str]) -> list[str]:
-    """Format paths for people: each folder once, its files below it."""
-    lines: list[str] = []
-    for folder, inside in itertools.groupby(paths, lambda path: path.rpartition("/")[0]):
-        lines += [f"  {folder}/", *(f"    {path.rpartition('/')[2]}" for path in inside)]
-    return lines
-
-
-def _say_where(backend: Backend, slug: str, session_id: UUID, out: Path | None) -> None:
-    if backend.is_local or out is not None:
-        say(f"Start with {_locate(backend, readme_path(slug), out)}, which links to all of them.")
-    else:
-        command = name_command(f"export {str(session_id)[:8]}")
-        say(f"They are on the server; `{command}` or --out DIR copies them here.")
-
-
-def _say_what_helps(code: ExitCode, detail: SessionDetail) -> None:
-    """Print how to continue a session that did not finish."""
-    match code:
-        case ExitCode.WAITING:
-            say_what_next(detail.session)
-        case ExitCode.FUNDS:
-            say("\n".join(describe_shortage(detail)))
-        case ExitCode.CONFIGURATION:
-            _say_setup(detail)
-        case ExitCode.FAILED:
-            _say_why(detail.session)
-        case _:
-            pass
-
-
-def _say_setup(detail: SessionDetail) -> None:
-    """Print what the operator must correct before the paused jobs can continue."""
-    waiting = [job for job in detail.jobs if job.status_reason in SETUP_REASONS]
-    # One reason of each kind: jobs with the same reason say the same.
-    for entry in {job.status_reason: job.error_details[-1] for job in waiting}.values():
-        say(f"Paused: {mark(entry.message, entry.code)}")
-        say_remedy(entry.known_remedy)
-
-
-def _say_why(session: SessionRecord) -> None:
-    """Print why a session did not finish, and what helps."""
-    short = str(session.id)[:8]
-    if session.state.phase is Phase.CANCELLED:
-        say("The session was cancelled. Its documents are kept.")
+    """Print the paths of the new finished documents for programs; people have seen the names."""
+    if sys.stdout.isatty():
         return
-    say(
-        f"Some jobs failed: `{name_command(f'status {short}')}` shows them, "
-        f"`{name_command(f'retry {short}')}` retries them."
-    )
-
-
-def say_what_next(session: SessionRecord) -> None:
-    """Print how to continue a session that waits for the user."""
-    stage, short = session.current_stage_slug, str(session.id)[:8]
-    if not has_stage_to_read(session):
-        say(f"Paused. `{name_command(f'resume {short}')}` resumes it.")
-        return
-    say(f"Stage {stage} is complete and waits for you. Read it, then give feedback:")
-    say(f'  {name_command(f"feedback {short} {stage}")} "…"    (also: edit, rate)')
-    say(f"  {name_command(f'next {short}')}    starts the next stage")
-
-
-def has_stage_to_read(session: SessionRecord) -> bool:
-    """Return whether a session waits for the user to review a stage, not to resume it.
-
-    A session whose last jobs were paused one by one is still within its stage.
-    """
-    return session.state.phase is Phase.STAGE_COMPLETE
+    for one in detail.contributions:
+        if not one.is_intermediate and one.id not in known:
+            click.echo(_locate(backend, one.storage_path, out))
 
 
 def _locate(backend: Backend, path: str, out: Path | None) -> str:

@@ -38,6 +38,9 @@ AND = "_and_"
 # Precede the optional numbers at the end of a base name.
 _CONTINUATION = "_continuation_"
 _EDIT = "_edit_"
+_PLAN_PAGE = re.compile(r"PLAN(?:-v([0-9]+))?\.md")
+# Some file systems cannot tell these from the page.
+_LIKE_PLAN_PAGE = re.compile(r"plan(?:-v[0-9]+)?")
 _SHORTENING = re.compile(r"shortening_([0-9a-f]{8})_raw\.json")
 # Files of type `synthesis` are called final, because their drafts are in the same folder.
 SYNTHESIS, FINAL_SYNTHESIS = "synthesis", "final_synthesis"
@@ -191,12 +194,29 @@ class InitialPrompt(ProjectPlace):
     name: str
 
 
+def name_prompt(slug: str) -> str:
+    """Name the file of the initial prompt, by the slug of the project's name."""
+    return f"{slug}-request" if _LIKE_PLAN_PAGE.fullmatch(slug) else slug
+
+
 @dataclass(frozen=True, slots=True)
 class ProjectFile(ProjectPlace):
     """A file that a project has once."""
 
     form = "{0.kind}"
     kind: ProjectFileKind
+
+
+@dataclass(frozen=True, slots=True)
+class PlanPage(ProjectPlace):
+    """The page to read first; later versions are next to one that a person has changed."""
+
+    form = "PLAN{0.suffix}.md"
+    version: int = 1
+
+    @property
+    def suffix(self) -> str:
+        return f"-v{self.version}" if self.version > 1 else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,11 +437,8 @@ def parse_path(path: str) -> Place:
 
 def _read_path(parts: list[str]) -> Place | None:
     match parts:
-        case [project, ("project_readme.md" | "project_settings.json") as kind]:
-            return ProjectFile(project, ProjectFileKind(kind))
         case [project, file]:
-            stem, _, extension = file.rpartition(".")
-            return (ExportArchive if extension == "zip" else InitialPrompt)(project, stem)
+            return _read_project_file(project, file)
         case [project, "general_resource", resource, file] if resource in list(ResourceKind):
             stem, _, extension = file.rpartition(".")
             return GeneralResource(project, ResourceKind(resource), stem, extension)
@@ -435,6 +452,15 @@ def _read_path(parts: list[str]) -> Place | None:
             return _read_stage_file(folder, file_parts)
         case _:
             return None
+
+
+def _read_project_file(project: str, file: str) -> ProjectPlace:
+    if file in list(ProjectFileKind):
+        return ProjectFile(project, ProjectFileKind(file))
+    if (page := _PLAN_PAGE.fullmatch(file)) is not None:
+        return PlanPage(project, _number(page[1] or "1"))
+    stem, _, extension = file.rpartition(".")
+    return (ExportArchive if extension == "zip" else InitialPrompt)(project, stem)
 
 
 def _read_stage_file(folder: StageFolder, parts: list[str]) -> StagePlace | None:

@@ -1,8 +1,9 @@
 """The rules of the work folders `Pending/`, `Current/` and `Complete/`: whose file is it. Pure.
 
-We write the files of the agreed plan there; from then on they belong to the person who works on
-them. A file is still ours only if it is where we wrote it and its hash is one that we wrote there.
-Only such a file is ever replaced or deleted. Does not know storage.
+We write the files of the agreed plan there, and next to them `PLAN.md`, the page about it; from
+then on they belong to the person who works on them. A file is still ours only if it is where we
+wrote it and its hash is one that we wrote there. Only such a file is ever replaced or deleted. Does
+not know storage.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from dialectic.core.documents.file_paths import WorkStatus
 PLAN_ITEM = "work_item"
 SUPERSEDED_ITEM = "superseded_work_item"
 FOLDER_README = "work_folder_readme"
-PLAN_TYPES = frozenset({PLAN_ITEM, SUPERSEDED_ITEM, FOLDER_README})
+# The type of the page that is made of the documents of a finished iteration.
+PLAN_PAGE = "plan_page"
+PLAN_PAGE_NAME = "PLAN.md"
 
 README_NAME = "README.md"
 # Folders that the plan itself does not fill exist by a file: storage like S3 has no empty folders.
@@ -36,6 +39,7 @@ FOLDER_READMES = {
 # A note of a plan file: the file, as we first named it, whose newer version it is.
 REPLACES = "replaces:"
 
+_PLAN_PAGE = re.compile(r"[^/]+/PLAN(?:-v[0-9]+)?\.md")
 _VERSION = re.compile(r"-v[0-9]+$")
 _ENTRY_CHARS_MAX = 1_000
 
@@ -69,9 +73,19 @@ def decide_settlement(
 
 
 def is_work_path(path: str) -> bool:
-    """Return whether a path of a project is in one of its work folders."""
+    """Return whether a file is for a person to work on: in a work folder, or the plan page."""
     parts = path.split("/", 2)
-    return len(parts) > 2 and parts[1] in list(WorkStatus)
+    return (len(parts) > 2 and parts[1] in list(WorkStatus)) or is_plan_page(path)
+
+
+def is_plan_page(path: str) -> bool:
+    """Return whether a path is that of a project's plan page, or of a later version of it."""
+    return _PLAN_PAGE.fullmatch(path) is not None
+
+
+def name_plan_page(slug: str) -> str:
+    """Name the page that people read first."""
+    return f"{slug}/{PLAN_PAGE_NAME}"
 
 
 def list_work_folders(slug: str) -> list[str]:

@@ -1,21 +1,27 @@
-"""`project_readme.md`: what a project is and where its documents are. Pure; contains no time."""
+"""`project_readme.md`: the front page of a project's folder. Pure; contains no time.
+
+It leads to `PLAN.md`, then to the rest in the order in which a person reads it.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from urllib.parse import quote
 from uuid import UUID
 
 from dialectic.core.documents.file_paths import ResourceKind, WorkStatus
+from dialectic.core.documents.markdown_links import escape_markdown, link_file
+from dialectic.core.documents.offline_notice import list_notices
 from dialectic.core.documents.plan_files import (
     FOLDER_README,
     PLAN_ITEM,
+    PLAN_PAGE,
     SUPERSEDED_ITEM,
+    is_plan_page,
     is_work_path,
     name_first,
 )
+from dialectic.core.documents.plan_sources import list_finished
 from dialectic.core.documents.shortcomings import describe_all, describe_document
 from dialectic.core.seats import describe_seat
 from dialectic.core.strict_json import Json
@@ -23,19 +29,20 @@ from dialectic.core.transfer.rows import ContributionRow, ProjectRows, ResourceR
 
 PROMPT_CHARS_SHOWN = 1_000
 GIVEN = frozenset(kind.value for kind in ResourceKind)
+PAGE = (
+    "the decision, requirements, milestones and first steps, where models disagreed, open questions"
+    " and what was dropped, each with the document that it is from."
+)
+WORK_FILES = (
+    "Not for reading, but kept: in the folder of each stage, `_work/` has drafts, `documents/` the"
+    " sections of the documents as files of their own, `raw_responses/` what was sent and answered."
+)
 WORK = (
     "Move a file to `Current/` when you begin with it, and to `Complete/` when it is done. The "
     "files in these folders are yours: what you tick, change, move, add or delete stays that way."
 )
 SUPERSEDED = "A newer version of the plan replaces these."
 KEPT = "You have worked on it, so it was kept."
-# The provider of the models that come with the program, and what readers must know about them.
-OFFLINE = "offline/"
-NOTICE = (
-    "> Built-in offline models ({names}) composed their documents from the given text alone; no "
-    "language model was used for these."
-)
-_MARKS = re.compile(r"([\\`*_\[\]<>#|!])")
 
 
 def build_readme(rows: ProjectRows) -> str:
@@ -46,8 +53,12 @@ def build_readme(rows: ProjectRows) -> str:
 def _list_blocks(rows: ProjectRows) -> Iterator[str]:
     project = rows.project
     domain = next(row.name for row in rows.dialectic_domains if row.id == project.domain_id)
-    yield f"# {_escape(project.project_name)}"
-    yield f"Domain: {_escape(domain)}"
+    yield f"# {escape_markdown(project.project_name)}"
+    models = [row.model_name for row in rows.dialectic_contributions]
+    if notices := list_notices(models, project.initial_user_prompt):
+        yield "\n>\n".join(f"> {notice}" for notice in notices)
+    yield from _list_page_blocks(rows)
+    yield f"Domain: {escape_markdown(domain)}"
     yield "## Request"
     prompt = project.initial_user_prompt
     cut = " …" if len(prompt) > PROMPT_CHARS_SHOWN else ""
@@ -55,19 +66,41 @@ def _list_blocks(rows: ProjectRows) -> Iterator[str]:
     yield "\n".join(f"    {line}".rstrip() for line in shown.splitlines())
     for path in _list_paths(rows, {"initial_user_prompt"}):
         yield f"In full: {_link(rows, path)}"
+    yield from _list_plan_blocks(rows)
+    for session in reversed(rows.dialectic_sessions):
+        yield from _list_session_blocks(rows, session)
     if given := _list_paths(rows, GIVEN):
         yield "## Resources"
         yield _list_links(rows, given)
-    yield from _list_plan_blocks(rows)
-    for session in rows.dialectic_sessions:
-        yield from _list_session_blocks(rows, session)
+    if any("/_work/" in file.path or "/raw_" in file.path for file in rows.dialectic_files):
+        yield "## Work files"
+        yield WORK_FILES
+
+
+def _list_page_blocks(rows: ProjectRows) -> Iterator[str]:
+    """Lead to the plan page, and to those that a person has changed."""
+    present = [file.path for file in rows.dialectic_files if is_plan_page(file.path)]
+    current = [
+        row
+        for row in rows.dialectic_project_resources
+        if row.resource_type == PLAN_PAGE and row.storage_path in present
+    ]
+    for row in current:
+        yield f"**Begin with {_link(rows, row.storage_path)}**: {PAGE}"
+    yours = [path for path in present if path not in {row.storage_path for row in current}]
+    if yours:
+        links = ", ".join(_link(rows, path) for path in yours)
+        yield f"Earlier versions, which you have changed: {links}"
+    if not present and not list_finished(rows):
+        yield "There is a plan here once an iteration is finished."
 
 
 def _list_plan_blocks(rows: ProjectRows) -> Iterator[str]:
     """List what is in the work folders now, and what a newer version of the plan replaces."""
     written = {row.storage_path: row for row in rows.dialectic_project_resources}
     kinds = {path: row.resource_type for path, row in written.items()}
-    work = [file.path for file in rows.dialectic_files if is_work_path(file.path)]
+    files = [file.path for file in rows.dialectic_files if is_work_path(file.path)]
+    work = [path for path in files if not is_plan_page(path)]
     listed = [path for path in work if kinds.get(path) not in (FOLDER_README, SUPERSEDED_ITEM)]
     if listed:
         yield "## Agreed plan"
@@ -91,7 +124,9 @@ def _name_earlier(row: ResourceRow | None) -> str:
     """Name the file whose newer version this is."""
     if row is None or (first := name_first(row.storage_path, row.notes)) in row.storage_path:
         return ""
-    return f" (the new version of {_escape(first)}, which you have changed, moved or deleted)"
+    return (
+        f" (the new version of {escape_markdown(first)}, which you have changed, moved or deleted)"
+    )
 
 
 def _list_superseded_documents(rows: ProjectRows) -> list[str]:
@@ -122,31 +157,43 @@ def _list_session_blocks(rows: ProjectRows, session: SessionRow) -> Iterator[str
     process = processes[session.process_template_id]
     seated = [names[model] for model in session.selected_model_ids]
     models = ", ".join(
-        _escape(f"{name} (left)" if seat in session.dropped_seats else name)
+        escape_markdown(f"{name} (left)" if seat in session.dropped_seats else name)
         for seat, name in enumerate(seated, start=1)
     )
     yield f"## Session {str(session.id)[:8]}"
-    yield f"Process {_escape(process)}, status {_escape(session.status)}, models: {models}"
-    chosen = {names[model] for model in session.selected_model_ids}
-    if offline := sorted(name for name in chosen if name.startswith(OFFLINE)):
-        yield NOTICE.format(names=", ".join(map(_escape, offline)))
-    yield from (f"**Warning:** {_escape(one)}" for one in _list_warnings(rows, session))
-    for run in rows.dialectic_stage_runs:
-        if run.session_id != session.id:
-            continue
-        yield f"### Iteration {run.iteration_number}, {_escape(run.stage_slug)}: {run.status}"
+    named, status = escape_markdown(process), escape_markdown(session.status)
+    yield f"Process {named}, status {status}, models: {models}"
+    yield from (f"**Warning:** {escape_markdown(one)}" for one in _list_warnings(rows, session))
+    own = [run for run in rows.dialectic_stage_runs if run.session_id == session.id]
+    # As a person reads: the newest iteration first, and in it what the others led to.
+    for run in sorted(own, key=lambda run: (run.iteration_number, run.position), reverse=True):
+        stage = escape_markdown(run.stage_slug)
+        yield f"### Iteration {run.iteration_number}, {stage}: {run.status}"
         if run.lost_seats:
             lost = (describe_seat(seat, seated[seat - 1]) for seat in run.lost_seats)
-            yield f"Without {_escape(' and '.join(lost))}, which failed or left."
-        stage = (session.id, run.iteration_number, run.stage_slug)
+            yield f"Without {escape_markdown(' and '.join(lost))}, which failed or left."
+        if titles := _list_titles(rows, session, run.stage_slug):
+            yield f"Each holds: {', '.join(map(escape_markdown, titles))}."
+        place = (session.id, run.iteration_number, run.stage_slug)
         documents = [
             f"- {_link(rows, row.storage_path)}{_note(row)}"
             for row in rows.dialectic_contributions
-            if (row.session_id, row.iteration_number, row.stage) == stage
+            if (row.session_id, row.iteration_number, row.stage) == place
             and "/_work/" not in row.storage_path
         ]
         if documents:
             yield "\n".join(documents)
+
+
+def _list_titles(rows: ProjectRows, session: SessionRow, stage: str) -> list[str]:
+    """List the titles of what a stage's documents hold."""
+    process = str(session.process_template_id)
+    return [
+        document["title"]
+        for row in rows.dialectic_stages
+        if (row["process_template_id"], row["slug"]) == (process, stage)
+        for document in _list_documents(row)
+    ]
 
 
 def _note(row: ContributionRow) -> str:
@@ -226,16 +273,4 @@ def _list_links(rows: ProjectRows, paths: Iterable[str]) -> str:
 
 
 def _link(rows: ProjectRows, path: str) -> str:
-    inner = path.removeprefix(f"{rows.project.slug}/")
-    name = inner.rpartition("/")[2]
-    return f"[{_escape_label(name)}]({quote(inner)})"
-
-
-def _escape_label(name: str) -> str:
-    """Escape what would end or begin a link; people name the files in the work folders."""
-    return re.sub(r"([\\\[\]<>`])", r"\\\1", name)
-
-
-def _escape(text: str) -> str:
-    """Put a name on one line and escape Markdown."""
-    return _MARKS.sub(r"\\\1", " ".join(text.split()))
+    return link_file(rows.project.slug, path)

@@ -10,6 +10,8 @@ from typing import Protocol
 
 MISSING = "missing:"
 COPY = "copy_of_input"
+# Another model wrote the first turns, and was replaced.
+BEGUN_BY = "begun_by:"
 
 
 class Written(Protocol):
@@ -41,6 +43,11 @@ def list_missing(flags: Iterable[str]) -> list[str]:
     return [flag.removeprefix(MISSING) for flag in flags if flag.startswith(MISSING)]
 
 
+def list_earlier_models(flags: Iterable[str]) -> list[str]:
+    """List the models that wrote a document's first turns before they were replaced."""
+    return [flag.removeprefix(BEGUN_BY) for flag in flags if flag.startswith(BEGUN_BY)]
+
+
 def has_shortcoming(document: Written) -> bool:
     """Tell whether a document lacks something that people must know."""
     return bool(describe_document(document))
@@ -53,6 +60,7 @@ def describe_document(document: Written) -> list[str]:
         *(["incomplete"] if document.is_incomplete else []),
         *([f"without {name_documents(missing)}"] if missing else []),
         *(["repeats an input"] if COPY in document.flags else []),
+        *(f"begun by {name}" for name in list_earlier_models(document.flags)),
     ]
 
 

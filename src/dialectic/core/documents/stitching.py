@@ -44,6 +44,8 @@ class Chunk:
     opening: Json | None = None
     # The manifest of its prompt, see `core.documents.prompts`.
     manifest: Json | None = None
+    # Who wrote it: the model of a seat may be replaced between two turns.
+    model_name: str | None = None
 
 
 def sum_usage(chunks: Sequence[Chunk]) -> Usage:

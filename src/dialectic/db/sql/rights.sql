@@ -60,6 +60,8 @@ grant execute on function
   dialectic.extend_leases(uuid[], uuid[], integer[], interval),
   dialectic.list_taken(uuid[], uuid[], integer[]),
   dialectic.list_lanes(), dialectic.find_due(text[]),
+  dialectic.take_messages(uuid, uuid, text[], integer[], interval),
+  dialectic.find_session_due(uuid, uuid, text[]),
   dialectic.sweep_jobs(interval, integer),
   dialectic.sweep_holds(interval, integer),
   dialectic.watch_funds(uuid, boolean),

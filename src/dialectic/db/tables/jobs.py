@@ -7,10 +7,10 @@ the attempt no longer holds the job, it raises `LeaseLost` and the transaction r
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -25,6 +25,9 @@ logger = logging.getLogger(__name__)
 
 SQL = load_queries("jobs")
 SWEEP_LIMIT = 500
+
+SessionKey: TypeAlias = tuple[UUID, UUID]
+"""Tenant and session id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +172,24 @@ async def list_taken(connection: Connection, jobs: list[Job]) -> set[JobKey]:
         [job.attempt for job in jobs],
     )
     return {(row["tenant_id"], row["job_id"]) for row in rows}
+
+
+async def take_messages(
+    connection: Connection, session: SessionKey, room: Mapping[str, int], *, silence_s: float
+) -> list[tuple[str, UUID]]:
+    """Take the due messages of a session from the queue: the lane and the job of each."""
+    silence = timedelta(seconds=silence_s)
+    arguments = (*session, list(room), list(room.values()), silence)
+    rows = await connection.fetch(SQL["take_messages"], *arguments)
+    return [(row["lane"], row["job_id"]) for row in rows]
+
+
+async def find_session_due_s(
+    connection: Connection, session: SessionKey, lanes: Sequence[str]
+) -> float | None:
+    """Find the seconds until the next message of a session is due; None if none waits."""
+    due_in = await connection.fetchval(SQL["find_session_due"], *session, list(lanes))
+    return None if due_in is None else due_in.total_seconds()
 
 
 async def list_lanes(connection: Connection) -> list[str]:

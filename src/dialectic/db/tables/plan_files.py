@@ -52,6 +52,26 @@ class WaitingPlanFile:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class StoredPage:
+    """Where a project's plan page is, if it has one; and whose project it is."""
+
+    path: str | None
+    notes: tuple[str, ...]
+    user_id: UUID
+
+
+async def find_page(connection: Connection, project_id: UUID) -> StoredPage | None:
+    """Find the plan page of a project; None if the project does not exist."""
+    return await find_row(connection, StoredPage, SQL["find_plan_page"], project_id)
+
+
+async def list_pages(connection: Connection, slug: str) -> list[str]:
+    """List the plan pages that we wrote, also those that a person has changed or moved."""
+    rows = await connection.fetch(SQL["list_plan_pages"], f"{slug}/")
+    return [row["path"] for row in rows]
+
+
 async def list_plan_items(connection: Connection, project_id: UUID) -> list[PlanItem]:
     """List what we wrote into the work folders of a project, also what is superseded."""
     return await list_rows(connection, PlanItem, SQL["list_plan_items"], project_id)

@@ -71,10 +71,16 @@ async def read_file(connection: Connection, path: str) -> tuple[str | None, byte
     return (None, None) if row is None else (row["sha256"], row["content"])
 
 
-async def read_text(connection: Connection, row_id: UUID) -> str:
-    """Read the text of a contribution, a chunk or a resource."""
-    text: str = await connection.fetchval(SQL["read_text"], row_id)
+async def find_text(connection: Connection, row_id: UUID) -> str | None:
+    """Find the text of a contribution, a chunk or a resource; None if the row is gone."""
+    text: str | None = await connection.fetchval(SQL["read_text"], row_id)
     return text
+
+
+async def read_texts(connection: Connection, row_ids: Sequence[UUID]) -> dict[UUID, str]:
+    """Read the texts of several contributions."""
+    rows = await connection.fetch(SQL["read_texts"], row_ids)
+    return {row["id"]: row["content"] for row in rows}
 
 
 async def find_slug(connection: Connection, project_id: UUID) -> str | None:

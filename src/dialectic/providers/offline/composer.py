@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator, Mapping
 from random import Random
 
+from dialectic.core.documents.offline_notice import NOTICE
 from dialectic.providers.offline.evidence import Evidence, covers, end, quote
 from dialectic.providers.offline.frames import Item, join
 from dialectic.providers.offline.reading import (
@@ -36,10 +37,6 @@ VOICES = {
     name: {key: tuple(text.strip().splitlines()) for key, text in entries.items()}
     for name, entries in VOCABULARY["voices"].items()
 }
-# Names no model: a reader of the document must not learn which model wrote it.
-NOTICE = (
-    "> Composed by a built-in offline model from the given text alone; no language model was used."
-)
 CRITERIA = ("fit to the request", "concreteness", "feasibility", "attention to risk")
 MILESTONES_MAX = 6
 # A document that is shorter than asked is written again with more of its sources: the maximum

@@ -107,3 +107,14 @@ def test_input_beyond_the_upper_bound_is_told_with_what_to_change() -> None:
     told = dict(describe_trial(CARDS[0], trial))
     assert told["counted"].startswith("800 in, estimate, at most 880; the server counts 120 more")
     assert "`tokenizer`" in told["counted"]
+
+
+@each_case("width", [80, 100, 120])
+def test_a_table_for_a_terminal_leaves_out_what_does_not_fit(width: int) -> None:
+    rows = list_models(build_catalog(Settings(home=Path("/nowhere"))), Path("/nowhere"))
+    heading, *lines = build_table(rows, width)
+    assert {"model", "in", "out", "state"} <= set(heading.split())
+    for line in lines:
+        # A state may have a long note, which wraps between words.
+        assert len(line.partition(":")[0]) <= width, line
+    assert len(heading.split()) <= len(build_table(rows)[0].split())

@@ -13,13 +13,14 @@ import pytest
 from dialectic.cli.display.follow import LineDisplay
 from dialectic.cli.display.progress import Counting
 from dialectic.cli.display.quote import describe_shortage
-from dialectic.cli.display.results import say_warnings, telling_unstarted
+from dialectic.cli.display.results import say_warnings
 from dialectic.cli.options import KEPT
+from dialectic.cli.pausing import leaving_paused
 from dialectic.contract.contributions import JobError, JobRecord
 from dialectic.contract.events import SessionCancelled, SessionEvent, SessionPaused, StageEnded
 from dialectic.contract.sessions import SessionDetail, SessionRecord, StageRecord
 from dialectic.core.job import JobStatus
-from dialectic.errors import ExitCode, Remedy, RemedyAction
+from dialectic.errors import Conflict, DatabaseFull, ExitCode, Remedy, RemedyAction
 from dialectic.pipeline.call_estimate import Terms
 from dialectic.pipeline.estimate import Brief, build_quote
 from dialectic.processes.loader import load_process
@@ -41,14 +42,71 @@ def at_a_server() -> Iterator[None]:
         yield
 
 
-def test_a_created_session_is_named_to_a_user_who_leaves_before_it_starts(
-    capsys: pytest.CaptureFixture[str],
+class Desk:
+    """A backend that pauses its session, or cannot."""
+
+    def __init__(self, error: Exception | None = None, *, is_local: bool = True) -> None:
+        self.is_local, self.paused, self._error = is_local, 0, error
+
+    async def pause(self, session_id: UUID) -> bool:
+        assert session_id == SESSION
+        await asyncio.sleep(0)
+        if self._error is not None:
+            raise self._error
+        self.paused += 1
+        return True
+
+
+async def leave(desk: Desk, *, again: bool = False) -> None:
+    async def work() -> None:
+        async with leaving_paused(cast("Backend", desk), SESSION):
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(work())
+    await asyncio.sleep(0)
+    task.cancel()
+    if again:
+        await asyncio.sleep(0)
+        task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.parametrize("again", [False, True])
+async def test_an_interrupted_command_leaves_its_session_paused_and_says_how_to_resume_it(
+    capsys: pytest.CaptureFixture[str], *, again: bool
 ) -> None:
-    with pytest.raises(asyncio.CancelledError), telling_unstarted(SESSION):
-        raise asyncio.CancelledError
+    desk = Desk()
+    await leave(desk, again=again)
     said = capsys.readouterr().err
+    assert desk.paused == 1
     assert str(SESSION) in said
     assert "`dialectic resume 0123abcd`" in said
+
+
+async def test_an_interrupted_command_says_if_its_session_could_not_be_paused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    await leave(Desk(DatabaseFull("There is no room.")))
+    said = capsys.readouterr().err
+    assert "could not be paused: There is no room." in said
+    assert "dialectic resume" not in said
+
+
+async def test_a_session_that_has_ended_is_not_said_to_be_paused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    await leave(Desk(Conflict("It is complete.")))
+    said = capsys.readouterr().err
+    assert "paused" not in said
+    assert "`dialectic status 0123abcd`" in said
+
+
+async def test_a_server_goes_on_without_its_follower(capsys: pytest.CaptureFixture[str]) -> None:
+    desk = Desk(is_local=False)
+    await leave(desk)
+    assert desk.paused == 0
+    assert "the server continues" in capsys.readouterr().err
 
 
 def build_waiting(

@@ -83,3 +83,48 @@ as $$
     )
   end
 $$;
+
+-- Take the due messages of one session's jobs from the queue, from each lane as many as it has room
+-- for. They are deleted: if the worker dies before it claims a job, the sweeper sends another
+-- message. A message whose holder has been silent for longer than p_silence counts as queued.
+create or replace function dialectic.take_messages(
+  p_tenant_id uuid, p_session_id uuid, p_lanes text[], p_room integer[], p_silence interval
+) returns table (job_id uuid, lane text)
+language sql security definer set search_path = pg_catalog, pg_temp
+as $$
+  with due as (
+    select q.id, q.priority, q.entrypoint, j.id as job_id
+    from dialectic.dialectic_generation_jobs j
+    join queue.pgqueuer q
+      on q.dedupe_key = j.tenant_id || ' ' || j.id || ':' || j.dispatch_count
+      and q.status in ('queued', 'picked') and q.dedupe_key is not null
+    where j.tenant_id = p_tenant_id and j.session_id = p_session_id
+      and (dialectic.is_runnable(j.status) or j.status = 'processing')
+      and q.entrypoint = any (p_lanes) and q.execute_after <= now()
+      and (q.status = 'queued' or q.heartbeat < now() - p_silence)
+    for update of q skip locked
+  ), ranked as (
+    select d.*, row_number() over (partition by d.entrypoint order by d.priority desc, d.id) as nth
+    from due d
+  )
+  delete from queue.pgqueuer q
+  using ranked r
+  join unnest(p_lanes, p_room) as open (lane, room) on open.lane = r.entrypoint
+  where q.id = r.id and r.nth <= open.room
+  returning r.job_id, r.entrypoint
+$$;
+
+-- The time until the next message of one session in these lanes is due; null if none waits.
+create or replace function dialectic.find_session_due(
+  p_tenant_id uuid, p_session_id uuid, p_lanes text[]
+) returns interval
+language sql stable security definer set search_path = pg_catalog, pg_temp
+as $$
+  select greatest(min(q.execute_after) - now(), interval '0')
+  from dialectic.dialectic_generation_jobs j
+  join queue.pgqueuer q
+    on q.dedupe_key = j.tenant_id || ' ' || j.id || ':' || j.dispatch_count
+    and q.status = 'queued' and q.dedupe_key is not null
+  where j.tenant_id = p_tenant_id and j.session_id = p_session_id
+    and dialectic.is_runnable(j.status) and q.entrypoint = any (p_lanes)
+$$;

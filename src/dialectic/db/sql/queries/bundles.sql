@@ -91,6 +91,9 @@ select content from dialectic_chunks where id = $1
 union all
 select content from dialectic_project_resources where id = $1
 
+-- name: read_texts
+select id, content from dialectic_contributions where id = any ($1)
+
 -- name: allow_long_transaction
 -- Importing a project takes longer than other transactions; PostgreSQL 17 and later would end it.
 select set_config('transaction_timeout', '0', true)

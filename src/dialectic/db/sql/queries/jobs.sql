@@ -39,6 +39,12 @@ select dialectic.sweep_jobs($1, $2)
 -- name: find_due
 select dialectic.find_due($1) as due_in
 
+-- name: take_messages
+select job_id, lane from dialectic.take_messages($1, $2, $3, $4, $5)
+
+-- name: find_session_due
+select dialectic.find_session_due($1, $2, $3) as due_in
+
 -- name: list_lanes
 select * from dialectic.list_lanes()
 

@@ -103,5 +103,5 @@ select r.id, r.session_id, r.content as text, r.storage_path as path
 from dialectic_project_resources r
 where r.tenant_id = (select current_tenant()) and r.project_id = $1
   and r.resource_type not in ('initial_user_prompt', 'seed_prompt', 'document', 'work_item',
-    'superseded_work_item', 'work_folder_readme')
+    'superseded_work_item', 'work_folder_readme', 'plan_page')
 order by path, id

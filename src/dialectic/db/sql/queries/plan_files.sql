@@ -6,8 +6,23 @@ select r.storage_path as path, r.resource_type as kind, r.session_id, r.iteratio
   encode(sha256(convert_to(r.content, 'UTF8')), 'hex') as sha256
 from dialectic_project_resources r
 where r.project_id = $1
-  and r.resource_type in ('work_item', 'superseded_work_item', 'work_folder_readme')
+  and r.resource_type in ('work_item', 'superseded_work_item', 'work_folder_readme', 'plan_page')
 order by r.storage_path
+
+-- name: list_plan_pages
+-- The pages that we wrote, also those that a person has changed, moved or deleted since.
+select path from dialectic_files
+where starts_with(path, $1) and split_part(path, '/', 2) ~ '^PLAN(-v[0-9]+)?[.]md$'
+order by path
+
+-- name: find_plan_page
+select r.storage_path as path, coalesce(r.notes, '{}') as notes, p.user_id
+from dialectic_projects p
+left join dialectic_project_resources r
+  on r.tenant_id = p.tenant_id and r.project_id = p.id and r.resource_type = 'plan_page'
+where p.id = $1
+order by r.storage_path desc
+limit 1
 
 -- name: supersede_plan_items
 -- Withdraw the files of the session's plan that its newest version does not have.
@@ -41,7 +56,7 @@ where f.path = $1 and f.content is not null
 -- name: list_waiting_plan_files
 select path, content, is_withdrawn from dialectic_files
 where starts_with(path, $1) and written_at is null
-  and split_part(path, '/', 2) in ('Pending', 'Current', 'Complete')
+  and split_part(path, '/', 2) ~ '^(Pending|Current|Complete|PLAN(-v[0-9]+)?[.]md)$'
 order by is_withdrawn desc, path
 
 -- name: mark_plan_file_written

@@ -216,7 +216,7 @@ files as (
         select encode(sha256(convert_to(r.content, 'UTF8')), 'hex')
         from dialectic_project_resources r
         where r.tenant_id = f.tenant_id and r.storage_path = f.path and f.written_at is not null
-          and split_part(f.path, '/', 2) in ('Pending', 'Current', 'Complete'))
+          and split_part(f.path, '/', 2) ~ '^(Pending|Current|Complete|PLAN(-v[0-9]+)?[.]md)$')
   where f.sha256 <> excluded.sha256 or f.is_withdrawn
 )
 insert into dialectic_project_resources as r
@@ -229,7 +229,8 @@ from given n
 on conflict (tenant_id, storage_path) do update
 set content = excluded.content, size_bytes = excluded.size_bytes, notes = excluded.notes,
     source_contribution_id = excluded.source_contribution_id,
-    resource_type = excluded.resource_type, iteration_number = excluded.iteration_number
+    resource_type = excluded.resource_type, session_id = excluded.session_id,
+    iteration_number = excluded.iteration_number
 where (r.content, r.resource_type, r.source_contribution_id)
   is distinct from (excluded.content, excluded.resource_type, excluded.source_contribution_id)
 
@@ -475,7 +476,7 @@ select turn_index as turn, content as text, finish_reason, raw_finish_reason,
   jsonb_build_object('input_tokens', tokens_used_input, 'output_tokens', tokens_used_output,
     'source', usage_source) as usage,
   provider_request_id as request_id, processing_time_ms as elapsed_ms, flags, opening, manifest,
-  storage_path as path, raw_response_storage_path as raw_path
+  storage_path as path, raw_response_storage_path as raw_path, model_name
 from dialectic_chunks where root_contribution_id = $1 order by turn_index
 
 -- name: load_chunk

@@ -1,0 +1,100 @@
+"""A session as one page: its plan, and its report with all documents, lineage and costs."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from uuid import UUID
+
+from dialectic.app import sessions
+from dialectic.app.transaction import Tenant
+from dialectic.contract.sessions import SessionPlan
+from dialectic.core.documents.plan_files import PLAN_PAGE
+from dialectic.core.documents.plan_page import PlanPage
+from dialectic.core.documents.plan_sources import list_finished
+from dialectic.core.documents.report import CostLine, ReportSource, build_report
+from dialectic.core.money.price import format_credits
+from dialectic.core.transfer.rows import ProjectRows, ResourceRow
+from dialectic.db.tables import transfer
+from dialectic.errors import NotFound
+from dialectic.ledger import audit
+from dialectic.publishing.plan_page import assemble_page, find_cost, read_cost
+from dialectic.publishing.snapshot import take_snapshot
+
+
+async def load_plan(tenant: Tenant, session_id: UUID) -> SessionPlan:
+    """Assemble the plan of a session's last finished iteration."""
+    rows = await _load_rows(tenant, session_id)
+    page = await _find_page(tenant, rows, session_id)
+    if page is None:
+        raise NotFound(
+            f"No iteration of session {session_id} is finished, so it has no plan yet.",
+            reason="no_plan",
+            subject=str(session_id),
+        )
+    stored = _find_stored(rows, session_id)
+    return SessionPlan(
+        session_id=session_id,
+        project_id=rows.project.id,
+        iteration_number=page.iteration_number,
+        path=None if stored is None else stored.storage_path,
+        notices=list(page.notices),
+        missing=[str(part) for part in page.missing],
+        content=page.text,
+    )
+
+
+async def build_session_report(tenant: Tenant, session_id: UUID) -> str:
+    """Build the report of a session as one HTML file."""
+    engine, tenant_id = tenant.engine, tenant.account.tenant_id
+    rows = await _load_rows(tenant, session_id)
+    session = next(row for row in rows.dialectic_sessions if row.id == session_id)
+    page = await _find_page(tenant, rows, session_id)
+    own = [row.id for row in rows.dialectic_contributions if row.session_id == session_id]
+    read = functools.partial(transfer.read_texts, row_ids=own)
+    texts = await engine.db.transact(tenant_id, read)
+    look = functools.partial(audit.report_costs, session_id=session_id)
+    costs = [
+        CostLine(
+            stage=cost.stage_slug or "",
+            model=cost.model_name,
+            purpose=cost.purpose,
+            calls=cost.calls,
+            input_tokens=cost.input_tokens,
+            output_tokens=cost.output_tokens,
+            charged=format_credits(cost.charged_credits, is_play=cost.is_play),
+        )
+        for cost in await engine.db.transact(tenant_id, look)
+    ]
+    total = await find_cost(engine, tenant_id, session_id) or _read_stored_cost(rows, session_id)
+    source = ReportSource(rows, session, page, texts, costs, total)
+    # In a thread: rendering hundreds of documents would block the event loop.
+    return await asyncio.to_thread(build_report, source)
+
+
+async def _load_rows(tenant: Tenant, session_id: UUID) -> ProjectRows:
+    project_id = (await tenant.run(sessions.get, session_id)).project_id
+    return (await take_snapshot(tenant.engine, tenant.account.tenant_id, project_id)).rows
+
+
+async def _find_page(tenant: Tenant, rows: ProjectRows, session_id: UUID) -> PlanPage | None:
+    for finished in list_finished(rows):
+        if finished.session.id == session_id:
+            engine, tenant_id = tenant.engine, tenant.account.tenant_id
+            known = _read_stored_cost(rows, session_id)
+            cost = await find_cost(engine, tenant_id, session_id) or known
+            return await assemble_page(engine, tenant_id, rows, finished, cost)
+    return None
+
+
+def _find_stored(rows: ProjectRows, session_id: UUID) -> ResourceRow | None:
+    """Find the page in the project's folder, if it is that of this session."""
+    for row in rows.dialectic_project_resources:
+        if row.resource_type == PLAN_PAGE and row.session_id == session_id:
+            return row
+    return None
+
+
+def _read_stored_cost(rows: ProjectRows, session_id: UUID) -> str | None:
+    stored = _find_stored(rows, session_id)
+    return None if stored is None else read_cost(stored.notes)
