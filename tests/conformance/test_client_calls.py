@@ -40,7 +40,7 @@ def build_argument(name: str, kind: Any) -> object:
     if kind is QuoteRequest:
         return QuoteRequest(prompt="A village hall.")
     if isinstance(kind, type) and issubclass(kind, RequestBody):
-        return kind()
+        return kind.model_construct()
     return WORDS.get(name, "thesis")
 
 

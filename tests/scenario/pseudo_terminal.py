@@ -46,7 +46,9 @@ def sit_at_terminal(
     if pid == 0:
         if folder is not None:
             os.chdir(folder)
-        os.execvpe(program[0], [*program, *words], dict(environment))
+        # A size in the environment would count more than that of the terminal.
+        inherited = {k: v for k, v in environment.items() if k not in ("COLUMNS", "LINES")}
+        os.execvpe(program[0], [*program, *words], inherited)
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, columns, 0, 0))
     waiting, seen, told = list(answers), b"", 0
     end = time.monotonic() + PATIENCE_S

@@ -34,7 +34,7 @@ async def test_a_project_is_made_of_a_prompt_and_found_again(api: Api) -> None:
     assert (made["name"], made["slug"], made["prompt"]) == ("Village hall", "village-hall", PROMPT)
     assert await api.anna.get(f"/projects/{made['id']}") == made
     (listed,) = (await api.anna.get("/projects"))["items"]
-    assert listed == {key: value for key, value in made.items() if key != "prompt"}
+    assert listed == {key: value for key, value in made.items() if key not in ("prompt", "overlay")}
     (prompt,) = (await api.anna.get(f"/projects/{made['id']}/resources"))["items"]
     assert prompt["kind"] == "initial_user_prompt"
 
@@ -154,7 +154,7 @@ async def test_a_wrong_field_is_named_and_its_value_is_not_repeated(
         (b'{"prompt": "\\ud83d"}', 422, "validation_failed"),
         (b'{"prompt": NaN}', 400, "invalid_json"),
         (b'{"prompt": "p", "prompt": "q"}', 400, "invalid_json"),
-        (b'{"prompt": "p", "domain": "\\u0000"}', 422, "invalid_value"),
+        (b'{"prompt": "p", "domain": "\\u0000"}', 400, "invalid_request"),
         (b'{"prompt": "\\u0000"}', 400, "invalid_request"),
     ],
     ids=["cut", "no text", "deep", "many", "half", "no number", "twice", "zero", "nothing"],

@@ -127,7 +127,8 @@ async def test_commands_that_go_on_say_before_they_start_how_far_money_limits_an
     assert result.code == 3, result.stderr
     short = result.session[:8]
     for command in ("next", "resume", "iterate"):
-        result = await paid_home.type(command, short, max_spend_fraction="1")
+        words = (command, short, "--yes") if command == "iterate" else (command, short)
+        result = await paid_home.type(*words, max_spend_fraction="1")
         (limited,) = LIMITED.findall(result.stderr)
         assert limited[2] == f"dialectic resume {short} --full-answers", command
         if ": complete" in result.stderr:

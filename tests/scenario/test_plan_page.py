@@ -123,7 +123,7 @@ def home(made_home: Path, out: Path, tmp_path_factory: pytest.TempPathFactory) -
         )
         assert run.code == 0, run.stderr
         assert BY_OFFLINE_MODELS in run.stderr
-        assert f"Begin with {out / 'hall/PLAN.md'}" in run.stderr
+        assert f"Plan: {out / 'hall/PLAN.md'}" in run.stderr
         yield opened
 
 

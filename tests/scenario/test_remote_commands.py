@@ -91,7 +91,7 @@ def test_the_plan_and_the_report_of_a_finished_session_are_read_from_the_server(
 ) -> None:
     run = terminal.tell("run", PROMPT, "--models", MODEL, "--out", str(tmp_path / "copy"))
     (page,) = (tmp_path / "copy").glob("*/PLAN.md")
-    assert f"Begin with {page}" in run.stderr
+    assert f"Plan: {page}" in run.stderr
     assert terminal.tell("show", run.session).stdout == page.read_text()
     out = tmp_path / "report.html"
     terminal.tell("report", run.session, "--out", str(out))

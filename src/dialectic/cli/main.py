@@ -134,7 +134,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "resource list": ('dialectic resource list "Village hall"',),
     "resource remove": ('dialectic resource remove "Village hall" 7f94',),
     "init": ("dialectic init", 'dialectic init --models "offline/architect,offline/skeptic*2"'),
-    "keys set": ("dialectic keys set openai", "dialectic keys set openai < key.txt"),
+    "keys set": (
+        "dialectic keys set openai",
+        "dialectic keys set openai --in-file --no-check < key.txt",
+    ),
     "keys list": ("dialectic keys list",),
     "keys remove": ("dialectic keys remove openai",),
     "models list": ("dialectic models list",),

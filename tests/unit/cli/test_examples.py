@@ -26,6 +26,8 @@ def list_commands(group: click.Group, *before: str) -> dict[str, click.Command]:
 COMMANDS = list_commands(cli)
 # A terminal's eighty columns, without what stands before an example.
 WIDTH = 76
+# As the program has them: click keeps the option with the command.
+HELP = ["-h", "--help"]
 
 
 def test_every_command_has_an_example() -> None:
@@ -40,7 +42,7 @@ def test_an_example_is_a_command_that_is_understood(name: str) -> None:
 
         assert words[:place] == ["dialectic", *name.split()]
         assert len(line) <= WIDTH
-        COMMANDS[name].make_context(name, words[place:])
+        COMMANDS[name].make_context(name, words[place:], help_option_names=HELP)
 
 
 @each_case("name", COMMANDS)
@@ -51,7 +53,9 @@ def test_a_help_says_what_a_command_does_and_what_each_option_is_for(name: str) 
     assert command.help
     assert command.help.split(".")[0].isprintable()
     assert [one.name for one in options if not one.help] == []
-    assert "Examples:" in command.get_help(click.Context(command, info_name=name))
+    assert "Examples:" in command.get_help(
+        click.Context(command, info_name=name, help_option_names=HELP)
+    )
 
 
 def test_no_line_of_a_help_is_cut_off() -> None:
@@ -59,5 +63,7 @@ def test_no_line_of_a_help_is_cut_off() -> None:
     for name in cli.list_commands(context):
         command = cli.get_command(context, name)
         assert command is not None
-        shown = command.get_help(click.Context(command, info_name=name, terminal_width=80))
+        shown = command.get_help(
+            click.Context(command, info_name=name, terminal_width=80, help_option_names=HELP)
+        )
         assert [line for line in shown.splitlines()[1:] if line.endswith("...")] == []

@@ -11,11 +11,19 @@ from tests.cases import each_case
 from tests.unit.cli.test_examples import list_commands
 
 WIDTH, HEIGHT = 80, 40
+# As the program has them: click keeps the option with the command.
+HELP = ["-h", "--help"]
 
 
 def list_helps() -> dict[str, str]:
-    found = {"": cli.get_help(click.Context(cli, info_name="dialectic", terminal_width=WIDTH))}
-    context = click.Context(cli, info_name="dialectic", terminal_width=WIDTH)
+    found = {
+        "": cli.get_help(
+            click.Context(cli, info_name="dialectic", terminal_width=WIDTH, help_option_names=HELP)
+        )
+    }
+    context = click.Context(
+        cli, info_name="dialectic", terminal_width=WIDTH, help_option_names=HELP
+    )
     names = {*list_commands(cli), *COMMANDS}
     for name in sorted(names):
         place: click.Context = context
