@@ -57,8 +57,6 @@ REFUSED = {
     "dialectic keys set openai": 2,  # no terminal to type it
     "dialectic retry 41ac": 2,  # nothing failed
     "dialectic models sync openai": 4,  # no key
-    "dialectic init": 2,  # no terminal to ask at
-    "dialectic keys set openai": 2,  # nor to type a key
     "dialectic edit 7f94": 2,  # no terminal, so no editor
     'dialectic delete "Village hall"': 2,  # no terminal to ask at
     "dialectic notifications read 12 13": 2,  # no such notifications
