@@ -1,4 +1,4 @@
-"""P10: how long a command takes to start, and a run on a home that is set up to its first call."""
+"""P10: how long a command takes to start, one that reads to answer, and a run to its first call."""
 
 from __future__ import annotations
 
@@ -18,16 +18,19 @@ from bench.child import clean_environment
 from bench.measure import Column, Contender, Figures, Measure, Samples, Verdict, judge_at_most
 from bench.server import Server
 from dialectic.engine import DATABASE, SUPERUSER
-from dialectic.postgres.embedded import join_server
+from dialectic.postgres.embedded import join_server, stop_server
 
 VERSION_CPU_MAX_MS = 150.0
 CALL_MAX_S = 2.0
+ANSWER_MAX_MS = 400.0
 REPEATS = 5
 RUN_MAX_S = 120.0
 
 INTERPRETER = "the interpreter alone"
 VERSION = "dialectic --version"
 RUN = "dialectic run, second time"
+STATUS = "dialectic status, server running"
+BALANCE = "dialectic wallet balance, server running"
 CPU = Column("CPU ms", "cpu_ms", digits=0)
 WALL = Column("wall ms", "wall_ms", digits=0)
 CALL = Column("first call ms", "call_ms", digits=0)
@@ -65,11 +68,26 @@ def _second_run(server: Server) -> Samples:
     del server
     with tempfile.TemporaryDirectory(prefix="bench-") as home:
         command = [find_command(), "run", "--until", "thesis", "Plan a walk."]
-        time_command(command, home)
-        started_s = time.time()
-        cpu_ms, wall_ms = time_command(command, home)
-        call_ms = (asyncio.run(_find_last_first_call_s(home)) - started_s) * 1000
+        try:
+            time_command(command, home)
+            started_s = time.time()
+            cpu_ms, wall_ms = time_command(command, home)
+            call_ms = (asyncio.run(_find_last_first_call_s(home)) - started_s) * 1000
+        finally:
+            stop_server(Path(home))
     return {"cpu_ms": [cpu_ms], "wall_ms": [wall_ms], "call_ms": [call_ms]}
+
+
+def _warm(*words: str) -> Samples:
+    """Time a command on a home whose server runs."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as home:
+        command = [find_command(), *words]
+        try:
+            time_command(command, home)
+            both = [time_command(command, home) for _ in range(REPEATS)]
+        finally:
+            stop_server(Path(home))
+    return {"cpu_ms": [cpu for cpu, _ in both], "wall_ms": [wall for _, wall in both]}
 
 
 async def _find_last_first_call_s(home: str) -> float:
@@ -101,6 +119,15 @@ def judge(figures: Figures) -> list[Verdict]:
             CALL_MAX_S,
             " s",
         ),
+        *(
+            judge_at_most(
+                f"{name}, at most {ANSWER_MAX_MS:g} ms",
+                figures.value(name, WALL),
+                ANSWER_MAX_MS,
+                " ms",
+            )
+            for name in (STATUS, BALANCE)
+        ),
     ]
 
 
@@ -110,14 +137,16 @@ MEASURE = Measure(
     contenders=(
         Contender(INTERPRETER, lambda _: _repeated([sys.executable, "-c", "pass"])),
         Contender(VERSION, lambda _: _repeated([find_command(), "--version"])),
+        Contender(STATUS, lambda _: _warm("status")),
+        Contender(BALANCE, lambda _: _warm("wallet", "balance")),
         Contender(RUN, _second_run),
     ),
     columns=(CPU, WALL, CALL),
     judge=judge,
     ratios_to=(INTERPRETER,),
     notes=(
-        "a run starts the embedded server of its home, asks three offline models for theses, "
-        "writes them and stops the server; the CPU time is that of the command, not of the server, "
+        "a run finds the embedded server that the first one left, asks three offline models for "
+        "theses and writes them; the CPU time is that of the command, not of the server, "
         "and the first call is when the ledger notes that it leaves",
     ),
 )

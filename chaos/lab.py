@@ -208,6 +208,7 @@ def build_environment(home: Path, **settings: object) -> dict[str, str]:
     dropped = ("DIALECTIC_", *KEY_VARIABLES)
     environment = {k: v for k, v in os.environ.items() if not k.startswith(dropped)}
     environment["DIALECTIC_HOME"] = str(home)
+    environment["DIALECTIC_DATABASE_IDLE_S"] = "0"  # what is killed is all that runs
     environment["PYTHONUNBUFFERED"] = "1"
     for name, value in settings.items():
         if value != "":

@@ -47,6 +47,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def _no_settings_from_outside() -> None:
     for name in [name for name in os.environ if name.startswith(("DIALECTIC_", *KEY_VARIABLES))]:
         del os.environ[name]
+    # Servers of tests end with the commands that use them.
+    os.environ["DIALECTIC_DATABASE_IDLE_S"] = "0"
 
 
 @pytest.fixture(scope="session")

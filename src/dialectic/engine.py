@@ -15,17 +15,17 @@ import logging
 import os
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator, Hashable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Hashable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 from weakref import WeakValueDictionary
 
 import asyncpg
 
-from dialectic.core.process.definition import Process
-from dialectic.db.migrate import migrate
+from dialectic.db.migrate import DIGEST_ROW, READ_DIGEST, is_current, migrate
 from dialectic.db.pool import APP_ROLE, Address, Database
 from dialectic.db.statistics import Counters
 from dialectic.errors import (
@@ -34,14 +34,17 @@ from dialectic.errors import (
     EmbeddedServerError,
     ProviderTransient,
 )
-from dialectic.limits.admission import HealthCache
 from dialectic.live_calls import LiveCalls
 from dialectic.postgres import embedded
-from dialectic.providers.catalog import Catalog
-from dialectic.retrieval.embedders import Embedder, Embedders, check_embedder
-from dialectic.settings import Settings
+from dialectic.settings import EMBEDDER, Settings
 from dialectic.storage.file_store import FileStore, open_store, require_identity
 from dialectic.telemetry import OFF, Telemetry, open_telemetry
+
+if TYPE_CHECKING:
+    from dialectic.core.process.definition import Process
+    from dialectic.limits.admission import HealthCache
+    from dialectic.providers.catalog import Catalog
+    from dialectic.retrieval.embedders import Embedder, Embedders
 
 POINTS = (
     "after_claim",  # the job is ours, nothing is read yet
@@ -151,9 +154,8 @@ class Engine:
     failpoints: Failpoints
     # Processes as pinned, by the id of their version: a version never changes.
     processes: dict[UUID, Process] = field(default_factory=dict)
-    # The cached state of endpoints, which saves queries.
-    calm: HealthCache = field(default_factory=HealthCache)
-    embedders: Embedders = field(default_factory=Embedders)
+    # Shared by all copies of the engine, and made on first use: many commands call no model.
+    made: dict[str, Any] = field(default_factory=dict)
     # Per-key locks: one coroutine at a time compresses a given text.
     turns: KeyedLocks = field(default_factory=KeyedLocks)
     # Why files cannot be written to storage at the moment, if they cannot.
@@ -168,6 +170,24 @@ class Engine:
         return self.db.counters
 
     @property
+    def calm(self) -> HealthCache:
+        """The cached state of endpoints, which saves queries."""
+        if "calm" not in self.made:
+            from dialectic.limits.admission import HealthCache
+
+            self.made["calm"] = HealthCache()
+        return cast("HealthCache", self.made["calm"])
+
+    @property
+    def embedders(self) -> Embedders:
+        """The embedders of this process."""
+        if "embedders" not in self.made:
+            from dialectic.retrieval.embedders import Embedders
+
+            self.made["embedders"] = Embedders()
+        return cast("Embedders", self.made["embedders"])
+
+    @property
     def spend_fraction(self) -> Decimal:
         """The share of the available funds that one call may cost without an approval."""
         return Decimal(str(self.settings.max_spend_fraction))
@@ -178,10 +198,30 @@ class Engine:
         return self.embedders.load(self.settings.embedder, self.catalog)
 
 
+class DeferredCatalog:
+    """The catalogue of the settings, built when it is first used: many commands call no model."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._built: Catalog | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if self._built is None:
+            from dialectic.providers.catalog import build_catalog
+
+            self._built = build_catalog(self._settings)
+        return getattr(self._built, name)
+
+    async def close(self) -> None:
+        """Close the providers that were opened."""
+        if self._built is not None:
+            await self._built.close()
+
+
 @asynccontextmanager
 async def open_engine(
     settings: Settings,
-    catalog: Catalog,
+    catalog: Catalog | None = None,
     *,
     role: str = APP_ROLE,
     pool_size: int = 10,
@@ -190,7 +230,9 @@ async def open_engine(
 ) -> AsyncIterator[Engine]:
     """Open what a command needs; close everything in the reverse order."""
     failpoints = Failpoints.parse(settings.failpoints)
-    check_embedder(settings.embedder, catalog)
+    if catalog is None:
+        catalog = cast("Catalog", DeferredCatalog(settings))
+    _check_embedder(settings, catalog)
     files = open_store(settings.storage_location, settings.storage_access)
     async with contextlib.AsyncExitStack() as stack:
         tracing = open_telemetry(settings)
@@ -199,15 +241,42 @@ async def open_engine(
         stack.push_async_callback(asyncio.to_thread, tracing.__exit__, None, None, None)
         stack.push_async_callback(catalog.close)
         address = await stack.enter_async_context(open_address(settings))
-        await migrate(address)
-        db = await stack.enter_async_context(
-            Database.open(address, role, size=pool_size, patience_s=patience_s)
+        open_pool = functools.partial(
+            Database.open, address, role, size=pool_size, patience_s=patience_s
         )
+        db = await _open_current(stack, open_pool) if address.is_embedded else None
+        if db is None:
+            await migrate(address)
+            db = await stack.enter_async_context(open_pool())
         stack.push_async_callback(_tell, db)
         engine = Engine(settings, address, db, files, catalog, failpoints, telemetry=telemetry)
         if checks_storage:
             await check_storage(engine)
         yield engine
+
+
+async def _open_current(
+    stack: contextlib.AsyncExitStack, open_pool: Callable[[], AbstractAsyncContextManager[Database]]
+) -> Database | None:
+    """Open the pool of a database that has this version's schema; None if it is to be migrated.
+
+    It saves a connection, and the time that the usual command needs for one. Whatever is wrong,
+    `migrate` corrects or explains it.
+    """
+    async with contextlib.AsyncExitStack() as attempt:
+        with contextlib.suppress(DialecticError, asyncpg.PostgresError):
+            db = await attempt.enter_async_context(open_pool())
+            if is_current(await db.fetch(READ_DIGEST, DIGEST_ROW, patience_s=0.0)):
+                stack.push_async_exit(attempt.pop_all())
+                return db
+    return None
+
+
+def _check_embedder(settings: Settings, catalog: Catalog) -> None:
+    if settings.embedder != EMBEDDER:  # the default needs no check, and no import
+        from dialectic.retrieval.embedders import check_embedder
+
+        check_embedder(settings.embedder, catalog)
 
 
 async def _tell(db: Database) -> None:
@@ -229,27 +298,25 @@ async def open_address(settings: Settings) -> AsyncIterator[Address]:
         yield Address(settings.database_url, is_embedded=False)
         return
     async with contextlib.AsyncExitStack() as stack:
-        membership = embedded.join_server(settings.home)
-        server = await asyncio.to_thread(membership.__enter__)
+        start = embedded.Start(idle_s=settings.database_idle_s)
+        membership = embedded.join_server(settings.home, start)
+        server = await _join(membership)
         stack.push_async_callback(asyncio.to_thread, membership.__exit__, None, None, None)
-        await _create_database(server)
         watcher = asyncio.create_task(_keep_alive(settings))
         stack.push_async_callback(_cancel, watcher)
         yield Address(server.url(user=SUPERUSER, database=DATABASE), is_embedded=True)
 
 
-async def _create_database(server: embedded.Server) -> None:
+async def _join(membership: embedded.Membership) -> embedded.Server:
+    """Join in a thread. If this is cancelled, wait for the thread and leave again."""
+    joining = asyncio.ensure_future(asyncio.to_thread(membership.__enter__))
     try:
-        probe = await asyncpg.connect(server.url(user=SUPERUSER, database=DATABASE), timeout=5.0)
-        await probe.close()
-    except asyncpg.InvalidCatalogNameError:
-        connection = await asyncpg.connect(server.url(user=SUPERUSER, database="postgres"))
-        try:
-            # Two first starts may race here; one of them finds that the database exists.
-            with contextlib.suppress(asyncpg.DuplicateDatabaseError, asyncpg.UniqueViolationError):
-                await connection.execute(f"create database {DATABASE}")
-        finally:
-            await connection.close()
+        return await asyncio.shield(joining)
+    except asyncio.CancelledError:
+        with contextlib.suppress(EmbeddedServerError):
+            await joining
+            await asyncio.to_thread(membership.__exit__, None, None, None)
+        raise
 
 
 async def _keep_alive(settings: Settings) -> None:

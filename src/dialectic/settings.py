@@ -35,6 +35,7 @@ from dialectic.keys import KeyPlace, load_stored_keys, read_dotenv
 PREFIX = "DIALECTIC_"
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 LOG_FORMATS = ("auto", "text", "json")
+EMBEDDER = "builtin/static"
 
 
 def _whole(low: int, high: int) -> Check:
@@ -111,6 +112,9 @@ class Settings:
 
     home: Path = field(metadata={"doc": "Where state lives: database, files, config.toml."})
     database_url: str = _setting("", _TEXT, "A PostgreSQL server (15 or later, with pgvector).")
+    database_idle_s: float = _setting(
+        900.0, _number(0.0, 86_400.0), "How long the embedded server stays after the last command."
+    )
     storage_url: str = _setting("", _TEXT, "Where documents are kept; default file://HOME/storage.")
     storage_endpoint: str = _setting("", _TEXT, "The S3 server, if it is not Amazon's.")
     storage_region: str = _setting("us-east-1", _TEXT, "The region of an S3 bucket.")
@@ -120,7 +124,7 @@ class Settings:
     storage_secret_access_key: Secret | None = _secret("The S3 key itself.")
     storage_session_token: Secret | None = _secret("The session token of a temporary S3 key.")
     default_models: str = _setting("", _TEXT, "Models of a run that names none, comma separated.")
-    embedder: str = _setting("builtin/static", _TEXT, "What turns text into vectors for search.")
+    embedder: str = _setting(EMBEDDER, _TEXT, "What turns text into vectors for search.")
     max_continuations: int = _setting(5, _whole(0, 100), "Further turns for one cut-off answer.")
     max_retries: int = _setting(3, _whole(0, 20), "Retries after a temporary error.")
     retry_unreachable_s: float = _setting(

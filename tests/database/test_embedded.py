@@ -305,6 +305,157 @@ def test_a_running_server_is_described_by_its_pid_and_versions(home: Path) -> No
         os.kill(state.pid, 0)
 
 
+# Staying for a while
+
+
+BRIEFLY = Start(watch_s=0.1, idle_s=0.4)
+FOR_LONG = Start(watch_s=0.1, idle_s=600.0)
+
+
+def ends(pid: int) -> bool:
+    """Whether a process ends in time."""
+    try:
+        with pidfd(pid) as ended:
+            return bool(select.select([ended], [], [], PATIENCE_S)[0])
+    except ProcessLookupError:
+        return True
+
+
+def test_a_server_stays_after_its_last_member_and_stops_when_it_is_idle(home: Path) -> None:
+    with join_server(home, BRIEFLY) as server:
+        pid = load_pid(home)
+        # Longer than it may be idle: the watchdog sees that it is used.
+        assert ask(server, "SELECT pg_sleep(0.8)", "SELECT 1") == 1
+    assert is_running(home)
+    assert ends(pid)
+    assert not is_running(home)
+
+
+def test_the_next_member_gets_the_server_that_stayed_and_may_stop_it(home: Path) -> None:
+    with join_server(home, FOR_LONG):
+        pid = load_pid(home)
+    with join_server(home, FOR_LONG) as server:
+        assert load_pid(home) == pid
+        assert ask(server, "SELECT 1") == 1
+    assert is_running(home)
+    with join_server(home):
+        assert load_pid(home) == pid
+    assert not is_running(home)
+
+
+def test_the_newest_member_says_how_long_the_server_stays(home: Path) -> None:
+    with join_server(home, FOR_LONG):
+        pid = load_pid(home)
+    with join_server(home, BRIEFLY):
+        assert load_pid(home) == pid
+    assert ends(pid)
+
+
+def test_a_server_that_stays_is_stopped_at_once_when_asked(home: Path) -> None:
+    with join_server(home, FOR_LONG):
+        pass
+    assert stop_server(home)
+    assert not is_running(home)
+
+
+def test_a_server_whose_members_were_killed_stays_as_long_as_they_wished(home: Path) -> None:
+    start = "join_server(home, embedded.Start(watch_s=0.1, idle_s=0.4))"
+    with other_member(home, JOIN.replace("join_server(home)", start)) as member:
+        pid, _ = member.wait_joined()
+        member.kill()
+    assert is_running(home)
+    assert ends(pid)
+
+
+def test_without_a_watchdog_the_last_member_stops_the_server(home: Path) -> None:
+    with join_server(home, FOR_LONG):
+        (watchdog,) = find_watchdogs(home)
+        with pidfd(watchdog) as ended:
+            os.kill(watchdog, signal.SIGKILL)
+            assert select.select([ended], [], [], PATIENCE_S)[0]
+    assert not is_running(home)
+
+
+def test_a_server_outlives_the_session_of_its_terminal(home: Path) -> None:
+    script = JOIN.replace("join_server(home)", "join_server(home, embedded.Start(idle_s=600))")
+    with other_member(home, script, start_new_session=True) as member:
+        pid, url = member.wait_joined()
+        os.killpg(member.process.pid, signal.SIGHUP)
+        member.process.wait(PATIENCE_S)
+        assert ask(url, "SELECT 1") == 1
+        (watchdog,) = find_watchdogs(home)
+        sessions = {os.getsid(pid), os.getsid(watchdog)}
+        assert os.getsid(0) not in sessions
+        assert member.process.pid not in sessions
+
+
+def test_a_server_whose_home_is_removed_stops(new_home: Path, used_home: Path) -> None:
+    shutil.copytree(used_home, new_home, ignore=shutil.ignore_patterns("*.lock"))
+    own_like(used_home, new_home)
+    with join_server(new_home, FOR_LONG):
+        pid = load_pid(new_home)
+    new_home.rename(new_home.with_name("elsewhere"))
+    assert ends(pid)
+
+
+def test_a_home_that_is_made_again_gets_a_server_of_its_own(new_home: Path) -> None:
+    with join_server(new_home, FOR_LONG) as server:
+        ask(server, "CREATE TABLE t AS SELECT 42 AS n")
+        old = load_pid(new_home)
+    new_home.rename(new_home.with_name("old"))
+    with join_server(new_home, FOR_LONG) as server:
+        assert load_pid(new_home) != old
+        assert ask(server, "SELECT count(*) FROM pg_class WHERE relname = 't'") == 0
+        assert ends(old)
+        assert ask(server, "SELECT 1") == 1
+
+
+def own_like(source: Path, copy: Path) -> None:
+    """Give a copy of a home to the users who own the original."""
+    for path in (copy, *copy.rglob("*")):
+        state = (source / path.relative_to(copy)).lstat()
+        os.chown(path, state.st_uid, state.st_gid, follow_symlinks=False)
+
+
+# Upgrades
+
+
+NEWER = Start(settings=[*SETTINGS, "work_mem=5MB"], idle_s=600.0)
+
+
+def test_a_newer_program_restarts_a_server_that_stayed(home: Path) -> None:
+    with join_server(home, FOR_LONG) as server:
+        pid = load_pid(home)
+        assert ask(server, "SHOW work_mem") == "4MB"
+    with join_server(home, NEWER) as server:
+        assert load_pid(home) != pid
+        assert ask(server, "SHOW work_mem") == "5MB"
+
+
+def test_a_newer_program_shares_a_server_that_others_use(home: Path) -> None:
+    with other_member(home) as member:
+        pid, _ = member.wait_joined()
+        with join_server(home, NEWER) as server:
+            assert load_pid(home) == pid
+            assert ask(server, "SHOW work_mem") == "4MB"
+        member.leave()
+    assert not is_running(home)
+
+
+def test_a_server_whose_programs_are_gone_or_unknown_is_restarted(home: Path) -> None:
+    program = Place(home).program
+    for change in ("gone", "unknown"):
+        with join_server(home, FOR_LONG):
+            pid = load_pid(home)
+        if change == "gone":
+            program.write_text(f"{program.read_text().splitlines()[0]}\n/nowhere\n")
+        else:
+            program.unlink()
+        with join_server(home, FOR_LONG) as server:
+            assert load_pid(home) != pid
+            assert ask(server, "SELECT 1") == 1
+
+
 # Deaths
 
 
@@ -434,6 +585,41 @@ def test_a_start_that_is_interrupted_leaves_no_server(home: Path) -> None:
         wait_for("starting PostgreSQL")
         member.process.send_signal(signal.SIGINT)
         member.process.wait(PATIENCE_S)
+    assert not is_running(home)
+
+
+# Joins, and gets ^C when a function of `postgres.place` is entered after the server was launched:
+# between two instructions is where Python looks for signals.
+INTERRUPTED = """
+import sys
+from pathlib import Path
+from dialectic.postgres import embedded
+launched = False
+
+def interrupt(frame, event, _):
+    global launched
+    name, file = frame.f_code.co_name, frame.f_code.co_filename
+    launched = launched or name == "_launch_watchdog"
+    if event == "call" and launched and name == sys.argv[2] and file.endswith("place.py"):
+        sys.setprofile(None)
+        raise KeyboardInterrupt
+
+sys.setprofile(interrupt)
+with embedded.join_server(Path(sys.argv[1])):
+    sys.setprofile(None)
+    print("not interrupted")
+"""
+
+
+@pytest.mark.parametrize("name", ["release", "unlock", "try_lock", "__exit__"])
+def test_an_interrupt_while_the_turn_is_given_back_leaves_no_server(home: Path, name: str) -> None:
+    command = [sys.executable, "-c", INTERRUPTED, str(home), name]
+    environment = {**os.environ, "PYTHONPATH": f"{SOURCES}{os.pathsep}{find_site()}"}
+    result = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    assert "KeyboardInterrupt" in result.stderr
+    assert result.stdout == ""
     assert not is_running(home)
 
 

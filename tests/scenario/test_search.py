@@ -313,7 +313,7 @@ def test_the_command_says_what_it_found(
 
 
 async def make_projects(address: Address, home: Path) -> None:
-    settings = Settings(home=home)
+    settings = Settings(home=home, database_idle_s=0.0)
     async with open_engine(
         replace(settings, database_url=address.url), build_catalog(settings)
     ) as e:

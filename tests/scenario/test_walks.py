@@ -72,7 +72,11 @@ def test_a_run_to_a_file_walks_through_the_listed_modules(made_home: Path, tmp_p
     words = ["run", "A village hall.", "--models", "offline/skeptic", "--until", "thesis"]
     result = subprocess.run(
         [sys.executable, "-m", "tests.scenario.module_trace", listing, *words, "--out", out],
-        env={"DIALECTIC_HOME": str(tmp_path / "home"), "PATH": "/usr/bin:/bin"},
+        env={
+            "DIALECTIC_HOME": str(tmp_path / "home"),
+            "DIALECTIC_DATABASE_IDLE_S": "0",
+            "PATH": "/usr/bin:/bin",
+        },
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -17,6 +17,7 @@ from tests.problems import check_error, refusing
 
 DEFAULTS = {
     "database_url": "",
+    "database_idle_s": 900.0,
     "storage_url": "",
     "storage_endpoint": "",
     "storage_region": "us-east-1",
@@ -126,6 +127,7 @@ def test_the_process_environment_is_read_when_no_other_is_given(
 ) -> None:
     monkeypatch.setenv("DIALECTIC_HOME", str(tmp_path))
     monkeypatch.setenv("DIALECTIC_MAX_RETRIES", "4")
+    monkeypatch.delenv("DIALECTIC_DATABASE_IDLE_S")
     assert Settings.load() == load(tmp_path, max_retries="4")
     assert inherited_environment() == dict(os.environ)
 
@@ -196,7 +198,7 @@ def test_an_unknown_key_suggests_the_nearest(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", ["", "qqq", "NOPE", "ENDPOINTS"])
 def test_a_name_like_no_other_is_told_all_names_and_no_guess(tmp_path: Path, wrong: str) -> None:
-    names = "DIALECTIC_HOME, DIALECTIC_DATABASE_URL, DIALECTIC_STORAGE_URL"
+    names = "DIALECTIC_HOME, DIALECTIC_DATABASE_URL, DIALECTIC_DATABASE_IDLE_S"
     check_error(refusal(tmp_path, **{wrong: "1"}), names, reason="unknown_setting")
 
 

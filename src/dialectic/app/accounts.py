@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
-from dialectic.contract.accounts import LIFE_DAYS, LIFE_DAYS_MAX
 from dialectic.core.access import (
     EVERY_SCOPE,
+    LIFE_DAYS,
+    LIFE_DAYS_MAX,
     SECRET_BYTES,
     Access,
     Caller,

@@ -13,14 +13,13 @@ from uuid import UUID
 
 import asyncpg
 
+from dialectic.app.lookup import load_contribution, load_row
 from dialectic.app.transaction import Transaction
 from dialectic.contract.contributions import (
-    ChunkRecord,
     Contribution,
     ContributionRecord,
     ContributionVersion,
     EditedContribution,
-    TurnSummary,
 )
 from dialectic.core.documents.artifacts import extract_documents
 from dialectic.core.documents.excerpt import build_excerpt
@@ -37,53 +36,17 @@ from dialectic.core.process.reductions import list_left_out
 from dialectic.core.session_state import HALTED
 from dialectic.core.text import clean_text
 from dialectic.db.pool import Connection
-from dialectic.db.queries import list_plain
 from dialectic.db.tables import jobs, lists, records
 from dialectic.db.tables.contributions import supersede
 from dialectic.db.tables.files import MARKDOWN, File, insert_files, make_due
 from dialectic.db.tables.plan_files import put_plan
-from dialectic.db.tables.records import SQL, NewResource, Noun, get_id
-from dialectic.errors import Conflict, NotFound, Remedy, RemedyAction, UsageError
+from dialectic.db.tables.records import SQL, NewResource
+from dialectic.errors import Conflict, UsageError
 from dialectic.pipeline.load import load_session_context
 from dialectic.pipeline.write import build_plan, build_stage_document, carry_notices
 from dialectic.publishing.publish import describe_if_possible
 
-_REMEDY = Remedy(RemedyAction.LIST_CONTRIBUTIONS)
-CONTRIBUTION = Noun("contribution", SQL["find_contribution_ids"], _REMEDY)
-CHUNK = Noun("chunk", SQL["find_chunk_ids"], _REMEDY)
 EDITION = "edition"
-
-
-async def load_chunk(tx: Transaction, text: str) -> ChunkRecord:
-    """Load one turn of a document by its id or a prefix of it."""
-    chunk_id = await get_id(tx.connection, CHUNK, text)
-    row = await tx.connection.fetchrow(SQL["load_chunk"], chunk_id)
-    assert row is not None, "the turn was just found"
-    return ChunkRecord.model_validate(dict(row))
-
-
-async def load_record(tx: Transaction, contribution_id: UUID) -> ContributionRecord:
-    """Load a contribution with its turns."""
-    record = await load(tx, contribution_id)
-    chunks = await list_plain(tx.connection, SQL["list_chunks"], contribution_id)
-    record.chunks = [TurnSummary.model_validate(chunk) for chunk in chunks]
-    return record
-
-
-async def load(tx: Transaction, contribution_id: UUID) -> ContributionRecord:
-    """Load a contribution with its text and its provenance, without its turns."""
-    return ContributionRecord.model_validate(dict(await _load_row(tx, contribution_id)))
-
-
-async def _load_row(tx: Transaction, contribution_id: UUID) -> asyncpg.Record:
-    row = await tx.connection.fetchrow(SQL["load_contribution"], contribution_id)
-    if row is None:
-        raise NotFound(
-            f"Contribution {contribution_id} does not exist.",
-            reason="no_contribution",
-            subject=str(contribution_id),
-        )
-    return row
 
 
 async def lock(tx: Transaction, contribution_id: UUID) -> UUID:
@@ -91,14 +54,14 @@ async def lock(tx: Transaction, contribution_id: UUID) -> UUID:
 
     Read the document only after this call.
     """
-    first_id = (await load(tx, contribution_id)).first_id
+    first_id = (await load_contribution(tx, contribution_id)).first_id
     await tx.connection.fetchval(SQL["lock_versions"], first_id)
     return first_id
 
 
 async def _load_first(tx: Transaction, contribution_id: UUID) -> ContributionRecord:
     """Load the first version of a document, and lock it so that one writer adds a version."""
-    return await load(tx, await lock(tx, contribution_id))
+    return await load_contribution(tx, await lock(tx, contribution_id))
 
 
 async def _load_newest(connection: Connection, first_id: UUID) -> asyncpg.Record:
@@ -289,7 +252,7 @@ async def create_edition(
 
 async def get(tx: Transaction, contribution_id: UUID) -> Contribution:
     """Load one version of a contribution, with its text and its provenance."""
-    return Contribution.model_validate(dict(await _load_row(tx, contribution_id)))
+    return Contribution.model_validate(dict(await load_row(tx, contribution_id)))
 
 
 async def list_versions(tx: Transaction, contribution_id: UUID) -> list[ContributionVersion]:

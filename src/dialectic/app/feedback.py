@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 
 import asyncpg
 
-from dialectic.app.contributions import load as load_contribution
+from dialectic.app.lookup import load_contribution
 from dialectic.app.transaction import Transaction
 from dialectic.contract.contributions import RATING_MAX, RATING_MIN, ContributionRecord
 from dialectic.contract.sessions import SavedFeedback

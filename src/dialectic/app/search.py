@@ -15,6 +15,7 @@ from typing import TypeAlias
 from uuid import UUID, uuid4
 
 from dialectic.contract.projects import SearchHit, SearchResults
+from dialectic.contract.summaries import PASSAGES_DEFAULT, PASSAGES_MAX
 from dialectic.core.models.messages import Counted, judge_usage
 from dialectic.core.models.model import ModelCard
 from dialectic.core.money.price import Rates, check_spend, decide_hold, is_play
@@ -39,7 +40,6 @@ from dialectic.retrieval.index import Indexed, Pay, Source, prepare, split, stor
 from dialectic.retrieval.search import Angle, build_queries, find
 
 QUERY_CHARS_MAX = 10_000
-LIMIT_DEFAULT, LIMIT_MAX = 10, 100
 # Invalid vectors are requested once more, and both calls may cost money.
 ATTEMPTS_MAX = 2
 # The tokens embedded per payment: about one request.
@@ -54,7 +54,7 @@ async def search_project(
     account: Account,
     project_id: UUID,
     query: str,
-    limit: int = LIMIT_DEFAULT,
+    limit: int = PASSAGES_DEFAULT,
     *,
     part_tokens_max: int = PART_TOKENS_MAX,
 ) -> SearchResults:
@@ -145,12 +145,12 @@ def check_query(query: str, limit: int) -> str:
             subject="query",
             limit=QUERY_CHARS_MAX,
         )
-    if not 1 <= limit <= LIMIT_MAX:
+    if not 1 <= limit <= PASSAGES_MAX:
         raise UsageError(
-            f"The limit must be a number from 1 to {LIMIT_MAX}, not {limit}.",
+            f"The limit must be a number from 1 to {PASSAGES_MAX}, not {limit}.",
             reason="out_of_range",
             subject="limit",
-            limit=LIMIT_MAX,
+            limit=PASSAGES_MAX,
         )
     return asked
 

@@ -12,17 +12,18 @@ import asyncpg
 
 from dialectic.app import feedback
 from dialectic.app.feedback import Comment, Rating
+from dialectic.app.lookup import get_detail as get_detail
+from dialectic.app.lookup import list_stages
 from dialectic.app.seats import change_models, list_seats
 from dialectic.app.stages import begin_at, begin_stages
 from dialectic.app.transaction import Transaction
 from dialectic.contract.events import SessionCancelled, SessionPaused, SessionResumed
 from dialectic.contract.notifications import NotificationType
-from dialectic.contract.sessions import Session, SessionChange, SessionDetail, SubmitRequest
+from dialectic.contract.sessions import Session, SessionChange, SubmitRequest
 from dialectic.core.money.price import parse_usd
 from dialectic.core.session_state import Phase, SessionState, show_status
 from dialectic.db.pool import Connection
 from dialectic.db.tables import jobs, notifications, records
-from dialectic.db.tables.notifications import read_events
 from dialectic.db.tables.records import SQL
 from dialectic.errors import Conflict, Remedy, RemedyAction
 from dialectic.ledger import wallets
@@ -274,35 +275,10 @@ async def change(tx: Transaction, session_id: UUID, wanted: SessionChange) -> Se
     return await get(tx, session_id)
 
 
-async def get_detail(tx: Transaction, session_id: UUID, *, after: int = 0) -> SessionDetail:
-    """Load all of a session; `after` asks whether it has a later event."""
-    connection = tx.connection
-    # Read first: a later change may be reported twice, but never missed.
-    news = await read_events(connection, after_seq=after, session_id=session_id, limit=1)
-    session = await records.load_session(connection, session_id)
-    written = await connection.fetch(SQL["list_contributions"], session_id)
-    return SessionDetail.model_validate(
-        {
-            "session": show_status(session),
-            "stages": await _list_stages(connection, session_id),
-            "jobs": await jobs.list_of_session(connection, session_id),
-            "contributions": list(map(dict, written)),
-            "plans": list(map(dict, await connection.fetch(SQL["list_plan_sources"], session_id))),
-            "last_event": news.last_seq,
-            "has_news": bool(news.events),
-            "quote": None,
-        }
-    )
-
-
 async def get(tx: Transaction, session_id: UUID) -> Session:
     """Load a session with the progress of its stages."""
     row = await records.load_session(tx.connection, session_id)
-    stages = await _list_stages(tx.connection, session_id)
+    stages = await list_stages(tx.connection, session_id)
     process = await load_pinned(tx.engine, tx.connection, row["process_template_id"])
     seats = list_seats(row, process)
     return Session.model_validate({**show_status(row), "stages": stages, "seats": seats})
-
-
-async def _list_stages(connection: Connection, session_id: UUID) -> list[dict[str, object]]:
-    return list(map(dict, await connection.fetch(SQL["list_stage_runs"], session_id)))

@@ -15,7 +15,6 @@ from uuid import UUID, uuid4, uuid5
 from dialectic.db.pool import Connection
 from dialectic.db.tables.records import Account
 from dialectic.engine import Engine
-from dialectic.publishing.publish import publish_project
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -49,6 +48,8 @@ class Transaction:
 
     def publish(self, project_id: UUID) -> None:
         """Copy the project's new files to storage after the commit."""
+        from dialectic.publishing.publish import publish_project  # only changes need it: 0.1 s
+
         self.after_commit[project_id] = functools.partial(
             publish_project, self.engine, self.account.tenant_id, project_id
         )

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from dialectic.app.transaction import Transaction as Tx
-from dialectic.contract.accounts import Cost, Money, Transaction, Wallet
+from dialectic.contract.summaries import Money, Wallet
 from dialectic.db.tables import lists, records
-from dialectic.ledger import audit, wallets
+from dialectic.ledger import wallets
+
+if TYPE_CHECKING:
+    from dialectic.contract.accounts import Cost, Transaction
 
 
 async def get(tx: Tx) -> Wallet:
@@ -25,6 +29,8 @@ async def get(tx: Tx) -> Wallet:
 
 async def list_transactions(tx: Tx, limit: int) -> list[Transaction]:
     """List the latest transactions of the caller's wallet, newest first."""
+    from dialectic.contract.accounts import Transaction
+
     rows = await lists.list_transactions(
         tx.connection, tx.account.wallet_id, before=None, limit=limit
     )
@@ -33,6 +39,9 @@ async def list_transactions(tx: Tx, limit: int) -> list[Transaction]:
 
 async def list_costs(tx: Tx, session_id: UUID) -> list[Cost]:
     """List what a session has spent, by stage, model and purpose."""
+    from dialectic.contract.accounts import Cost
+    from dialectic.ledger import audit
+
     await records.load_session(tx.connection, session_id)
     found = await audit.report_costs(tx.connection, session_id)
     return [Cost.model_validate(asdict(cost)) for cost in found]

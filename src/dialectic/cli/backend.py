@@ -16,56 +16,56 @@ from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, Protoco
 from uuid import UUID
 
 from dialectic.cli.terminal import load_settings, run_async
-from dialectic.contract.accounts import (
-    Cost,
-    Model,
-    ProcessDetail,
-    ProcessSummary,
-    Transaction,
-    Wallet,
-)
-from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary, SystemPrompt
-from dialectic.contract.contributions import ChunkRecord, ContributionRecord, EditedContribution
-from dialectic.contract.endpoints import (
-    EndpointRequest,
-    EndpointTest,
-    EndpointTestRequest,
-    OwnEndpoint,
-)
-from dialectic.contract.events import Event
-from dialectic.contract.notifications import NotificationPage, ReadResult
-from dialectic.contract.projects import (
-    Document,
-    ExportedProject,
-    ImportedProject,
-    Kind,
-    PlanFile,
-    Project,
-    ProjectChange,
-    ProjectFile,
-    ProjectSummary,
-    Resource,
-    ResourceRequest,
-    SearchResults,
-)
-from dialectic.contract.sessions import (
-    RunQuote,
-    RunRequest,
-    SavedFeedback,
-    Seat,
-    SessionDetail,
-    SessionPlan,
-    SessionSummary,
-    StaleDocuments,
-)
-from dialectic.core.documents.file_paths import WorkStatus
-from dialectic.core.money.price import Rates
 from dialectic.errors import ExitCode, NotFound, UsageError
 from dialectic.live_calls import LiveCall
 from dialectic.settings import Settings
 
 if TYPE_CHECKING:
-    from dialectic.providers.probe import Finding  # it imports the catalogue
+    from dialectic.contract.accounts import (
+        Cost,
+        Model,
+        ProcessDetail,
+        ProcessSummary,
+        Transaction,
+        Wallet,
+    )
+    from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary, SystemPrompt
+    from dialectic.contract.contributions import ChunkRecord, ContributionRecord, EditedContribution
+    from dialectic.contract.endpoints import (
+        EndpointRequest,
+        EndpointTest,
+        EndpointTestRequest,
+        OwnEndpoint,
+    )
+    from dialectic.contract.events import Event
+    from dialectic.contract.notifications import NotificationPage, ReadResult
+    from dialectic.contract.projects import (
+        Document,
+        ExportedProject,
+        ImportedProject,
+        Kind,
+        PlanFile,
+        Project,
+        ProjectChange,
+        ProjectFile,
+        ProjectSummary,
+        Resource,
+        ResourceRequest,
+        SearchResults,
+    )
+    from dialectic.contract.sessions import (
+        RunQuote,
+        RunRequest,
+        SavedFeedback,
+        Seat,
+        SessionDetail,
+        SessionPlan,
+        SessionSummary,
+        StaleDocuments,
+    )
+    from dialectic.core.documents.file_paths import WorkStatus
+    from dialectic.core.money.price import Rates
+    from dialectic.providers.probe import Finding
 
 P = ParamSpec("P")
 OnText: TypeAlias = Callable[[str], None]
@@ -156,6 +156,7 @@ class Backend(Protocol):
     async def list_plan(self, project_id: UUID) -> list[PlanFile]: ...
     async def search(self, project_id: UUID, query: str, limit: int) -> SearchResults: ...
     async def list_notifications(self, limit: int, *, unread: bool) -> NotificationPage: ...
+    async def count_unread(self) -> int: ...
     async def mark_read(self, notification_id: int) -> None: ...
     async def mark_all_read(self, *, session_id: UUID | None = None) -> ReadResult: ...
 

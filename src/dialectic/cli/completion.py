@@ -6,7 +6,6 @@ A Tab must never fail or wait, so every error means no candidates.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeAlias
@@ -97,6 +96,7 @@ def list_named_processes(_context: click.Context) -> Found:
 
 def _ask(work: Callable[[Any], Awaitable[Found]]) -> Found:
     """Ask the backend, if it can answer at once."""
+    import asyncio  # every command loads this module
     from dataclasses import replace
 
     from dialectic.cli.backend import open_backend

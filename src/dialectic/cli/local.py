@@ -5,98 +5,117 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import importlib
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Concatenate, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
 from uuid import UUID
 
-from dialectic.app import (
-    chat,
-    contributions,
-    endpoints,
-    feedback,
-    installed,
-    jobs,
-    lookup,
-    notifications,
-    plan_files,
-    preflight,
-    projects,
-    quotes,
-    seats,
-    sessions,
-    stale,
-    transfer,
-    wallet,
-)
 from dialectic.app.accounts import load_owner
-from dialectic.app.search import search_project
 from dialectic.app.transaction import Tenant
 from dialectic.cli.backend import Attended, News, OnText
 from dialectic.cli.terminal import load_settings, run_async
-from dialectic.contract.accounts import (
-    Cost,
-    Model,
-    ProcessDetail,
-    ProcessSummary,
-    Transaction,
-    Wallet,
-)
-from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary, SystemPrompt
-from dialectic.contract.contributions import ChunkRecord, ContributionRecord, EditedContribution
-from dialectic.contract.endpoints import (
-    EndpointRequest,
-    EndpointTest,
-    EndpointTestRequest,
-    OwnEndpoint,
-)
-from dialectic.contract.events import FROM_THE_START, Event, format_id
-from dialectic.contract.notifications import NotificationPage, ReadResult
-from dialectic.contract.projects import (
-    Document,
-    ExportedProject,
-    ImportedProject,
-    Kind,
-    PlanFile,
-    Project,
-    ProjectChange,
-    ProjectFile,
-    ProjectSummary,
-    Resource,
-    ResourceRequest,
-    SearchResults,
-)
-from dialectic.contract.sessions import (
-    RunQuote,
-    RunRequest,
-    SavedFeedback,
-    Seat,
-    SessionChange,
-    SessionDetail,
-    SessionPlan,
-    SessionSummary,
-    StaleDocuments,
-)
-from dialectic.core.documents.file_paths import WorkStatus
-from dialectic.core.money.price import Rates
 from dialectic.db.pool import Connection
-from dialectic.db.tables import chats, lists
+from dialectic.db.tables import lists
 from dialectic.db.tables.lists import PageQuery
 from dialectic.db.tables.records import Account
 from dialectic.engine import Engine, open_engine
 from dialectic.errors import ExitCode
-from dialectic.events.hub import open_hub
-from dialectic.events.stream import Follower
 from dialectic.live_calls import LiveCall
-from dialectic.pipeline.own_models import load_card
-from dialectic.processes.loader import load_process
-from dialectic.providers.catalog import build_catalog, choose_default_models
-from dialectic.providers.probe import Finding
-from dialectic.publishing.publish import describe_project, require_published
 from dialectic.settings import Settings
+
+if TYPE_CHECKING:
+    from dialectic.app import (
+        chat,
+        contributions,
+        endpoints,
+        feedback,
+        installed,
+        jobs,
+        lookup,
+        notifications,
+        plan_files,
+        preflight,
+        projects,
+        quotes,
+        search,
+        seats,
+        sessions,
+        stale,
+        transfer,
+        wallet,
+    )
+    from dialectic.contract.accounts import (
+        Cost,
+        Model,
+        ProcessDetail,
+        ProcessSummary,
+        Transaction,
+        Wallet,
+    )
+    from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary, SystemPrompt
+    from dialectic.contract.contributions import (
+        ChunkRecord,
+        ContributionRecord,
+        EditedContribution,
+    )
+    from dialectic.contract.endpoints import (
+        EndpointRequest,
+        EndpointTest,
+        EndpointTestRequest,
+        OwnEndpoint,
+    )
+    from dialectic.contract.notifications import NotificationPage, ReadResult
+    from dialectic.contract.projects import (
+        Document,
+        ExportedProject,
+        ImportedProject,
+        Kind,
+        PlanFile,
+        Project,
+        ProjectChange,
+        ProjectFile,
+        ProjectSummary,
+        Resource,
+        ResourceRequest,
+        SearchResults,
+    )
+    from dialectic.contract.sessions import (
+        RunQuote,
+        RunRequest,
+        SavedFeedback,
+        Seat,
+        SessionDetail,
+        SessionPlan,
+        SessionSummary,
+        StaleDocuments,
+    )
+    from dialectic.core.documents.file_paths import WorkStatus
+    from dialectic.core.money.price import Rates
+    from dialectic.providers.probe import Finding
+else:
+
+    class Deferred:
+        """A module of use cases that is imported when it is first used."""
+
+        def __init__(self, name: str) -> None:
+            self._name = f"dialectic.app.{name}"
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(importlib.import_module(self._name), name)
+
+    # A command uses one or two of them, and all together take longer than a short command.
+    chat, contributions, feedback = map(Deferred, ("chat", "contributions", "feedback"))
+    installed, jobs, lookup = map(Deferred, ("installed", "jobs", "lookup"))
+    notifications, plan_files, preflight = map(
+        Deferred, ("notifications", "plan_files", "preflight")
+    )
+    projects, quotes, search = map(Deferred, ("projects", "quotes", "search"))
+    seats, sessions, stale = map(Deferred, ("seats", "sessions", "stale"))
+    endpoints, transfer, wallet = map(Deferred, ("endpoints", "transfer", "wallet"))
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -125,6 +144,8 @@ class LocalBackend:
         return self.engine.files.locate(f"{self.account.tenant_id}/{path}")
 
     def find_rates(self, model: str) -> Rates | None:
+        from dialectic.core.money.price import Rates
+
         card = self.engine.catalog.cards.get(model)
         return None if card is None else Rates.of(card)
 
@@ -155,6 +176,8 @@ class LocalBackend:
 
     def _load(self, request: RunRequest) -> RunRequest:
         """Load the process here: it may be a folder of the user."""
+        from dialectic.processes.loader import load_process
+
         process = load_process(str(request.process), own=self.settings.own_processes)
         return request.model_copy(update={"process": process})
 
@@ -164,6 +187,8 @@ class LocalBackend:
     # -- existing projects
 
     async def list_projects(self, limit: int, *, archived: bool | None) -> list[ProjectSummary]:
+        from dialectic.contract.projects import ProjectSummary
+
         page = PageQuery(limit)
         rows = await self.transact(lambda c: lists.list_projects(c, page, archived=archived))
         return [ProjectSummary.model_validate(row) for row in rows]
@@ -183,11 +208,15 @@ class LocalBackend:
         )
 
     async def list_resources(self, project_id: UUID) -> list[Resource]:
+        from dialectic.contract.projects import Resource
+
         page = PageQuery(RESOURCES_LISTED_MAX)
         rows = await self.transact(lambda c: lists.list_resources(c, page, project_id))
         return [Resource.model_validate(row) for row in rows]
 
     async def load_document(self, document_id: UUID) -> Document:
+        from dialectic.contract.projects import Document
+
         row = await self.transact(lambda c: lists.load_document(c, document_id))
         return Document.model_validate(row)
 
@@ -204,6 +233,8 @@ class LocalBackend:
     async def list_sessions(
         self, limit: int, *, project_id: UUID | None = None, archived: bool | None = None
     ) -> list[SessionSummary]:
+        from dialectic.contract.summaries import SessionSummary
+
         page = PageQuery(limit)
         rows = await self.transact(
             lambda c: lists.list_sessions(c, page, project_id, archived=archived)
@@ -214,7 +245,7 @@ class LocalBackend:
         return await lookup.look(self.tenant, session_id, after=after, quote=quote)
 
     async def load_contribution(self, contribution_id: UUID) -> ContributionRecord:
-        return await self.tenant.run(contributions.load_record, contribution_id)
+        return await self.tenant.run(lookup.load_record, contribution_id)
 
     async def load_session_plan(self, session_id: UUID) -> SessionPlan:
         from dialectic.app.report import load_plan  # imports a renderer only if needed
@@ -227,7 +258,7 @@ class LocalBackend:
         return (await build_session_report(self.tenant, session_id)).encode()
 
     async def get_chunk(self, text: str) -> ChunkRecord:
-        return await self.tenant.run(contributions.load_chunk, text)
+        return await self.tenant.run(lookup.load_chunk, text)
 
     async def list_files(self, project_id: UUID, slug: str) -> list[ProjectFile]:
         return await plan_files.list_files(self.tenant, project_id, slug)
@@ -240,10 +271,15 @@ class LocalBackend:
         return await self.engine.files.read(f"{self.account.tenant_id}/{path}")
 
     async def search(self, project_id: UUID, query: str, limit: int) -> SearchResults:
-        return await search_project(self.engine, self.account, project_id, query, limit)
+        return await search.search_project(self.engine, self.account, project_id, query, limit)
 
     async def list_notifications(self, limit: int, *, unread: bool) -> NotificationPage:
         return await self.tenant.run(notifications.list_newest, unread=unread, limit=limit)
+
+    async def count_unread(self) -> int:
+        from dialectic.db.tables import notifications
+
+        return await self.transact(lambda c: notifications.count_unread(c, self.account.user_id))
 
     async def mark_read(self, notification_id: int) -> None:
         await self.tenant.run(notifications.mark_read, notification_id)
@@ -297,6 +333,8 @@ class LocalBackend:
         return (await self.tenant.run(sessions.get, session_id)).seats
 
     async def change_models(self, session_id: UUID, models: list[str]) -> None:
+        from dialectic.contract.sessions import SessionChange
+
         await self.tenant.run(sessions.change, session_id, SessionChange(models=models))
 
     async def drop_seat(self, session_id: UUID, seat: int) -> None:
@@ -341,6 +379,10 @@ class LocalBackend:
     # -- following
 
     async def follow(self, session_id: UUID, seq: int) -> AsyncGenerator[News, None]:
+        from dialectic.contract.events import FROM_THE_START, Event, format_id
+        from dialectic.events.hub import open_hub
+        from dialectic.events.stream import Follower
+
         async with open_hub(self.engine.address) as hub:
             while True:  # reopen a stream that the hub has ended
                 follower = Follower(
@@ -366,6 +408,8 @@ class LocalBackend:
         return await run_with_worker(self, attended)
 
     async def finish(self, project_id: UUID, session_id: UUID) -> None:
+        from dialectic.publishing.publish import describe_project, require_published
+
         await require_published(self.engine, self.account.tenant_id, project_id, session_id)
         await describe_project(self.engine, self.account.tenant_id, project_id)
 
@@ -382,6 +426,8 @@ class LocalBackend:
         return await transfer.export_project(engine, account, project_id, out, finished=finished)
 
     async def import_project(self, file: Path) -> ImportedProject:
+        from dialectic.publishing.publish import describe_project
+
         taken = await transfer.import_project(self.engine, self.account, file)
         await describe_project(self.engine, self.account.tenant_id, taken.project_id)
         return taken
@@ -417,6 +463,9 @@ class LocalBackend:
         return await asyncio.to_thread(installed.list_processes, self.settings.own_processes)
 
     async def choose_model(self, wished: str | None) -> str:
+        from dialectic.pipeline.own_models import load_card
+        from dialectic.providers.catalog import choose_default_models
+
         name = wished or choose_default_models(self.engine.catalog, self.settings)[0]
         return (await load_card(self.engine, self.account.tenant_id, name)).name
 
@@ -424,10 +473,15 @@ class LocalBackend:
         return await chat.send(self.engine, self.account, question, on_text)
 
     async def list_chats(self, limit: int) -> list[ChatSummary]:
+        from dialectic.contract.chats import ChatSummary
+        from dialectic.db.tables import chats
+
         rows = await self.transact(lambda c: chats.list_chats(c, limit=limit))
         return [ChatSummary.model_validate(row) for row in rows]
 
     async def list_system_prompts(self) -> list[SystemPrompt]:
+        from dialectic.contract.chats import SystemPrompt
+
         page = PageQuery(PROMPTS_LISTED_MAX)
         rows = await self.transact(lambda c: lists.list_system_prompts(c, page))
         return [SystemPrompt.model_validate(row) for row in rows]
@@ -435,6 +489,8 @@ class LocalBackend:
 
 def load_process_detail(settings: Settings, name: str) -> ProcessDetail:
     """Load a process of this machine by its name or folder, without a database."""
+    from dialectic.processes.loader import load_process
+
     own = settings.own_processes
     process = load_process(name, own=own)
     return installed.describe_process(process, is_shipped=not (own / name).is_dir())
@@ -446,7 +502,7 @@ LocalAct = Callable[[LocalBackend], Awaitable[ExitCode | None]]
 @asynccontextmanager
 async def open_local_backend(settings: Settings) -> AsyncIterator[LocalBackend]:
     """Open the engine for the local user; the first start creates the account."""
-    async with open_engine(settings, build_catalog(settings)) as engine:
+    async with open_engine(settings) as engine:
         owner = await load_owner(engine.db, is_own_home=engine.address.is_embedded)
         yield LocalBackend(engine, owner)
 

@@ -104,6 +104,7 @@ def refuse_empty_options(command: click.Command) -> None:
             option.type = Filled(option.type)
 
 
+archived_option = click.option("--archived", is_flag=True, help="Include archived projects.")
 strict_option = click.option(
     "--strict", is_flag=True, help="Exit with 1 if a document or a model is missing."
 )

@@ -291,6 +291,9 @@ class RemoteBackend:
     async def list_notifications(self, limit: int, *, unread: bool) -> NotificationPage:
         return await self._client.get_notifications(unread=unread, limit=limit)
 
+    async def count_unread(self) -> int:
+        return (await self.list_notifications(1, unread=True)).unread_count
+
     async def mark_read(self, notification_id: int) -> None:
         await self._client.mark_read(notification_id)
 

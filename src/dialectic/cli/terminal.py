@@ -31,7 +31,6 @@ from types import TracebackType
 from typing import Any, TextIO, TypeVar
 
 import click
-from pydantic import BaseModel
 
 from dialectic.cli.options import find_server_option, keep_remote
 from dialectic.core.access import Secret
@@ -184,8 +183,8 @@ def echo_json(value: Any) -> None:
     """Print one JSON value: a response by its fields, times and ids as text."""
 
     def plain(thing: object) -> object:
-        if isinstance(thing, BaseModel):
-            return thing.model_dump()
+        if (dump := getattr(thing, "model_dump", None)) is not None:  # of pydantic
+            return dump()
         return thing.isoformat() if isinstance(thing, datetime) else str(thing)
 
     click.echo(json.dumps(value, ensure_ascii=False, default=plain))

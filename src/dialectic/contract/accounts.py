@@ -16,15 +16,11 @@ from dialectic.contract.base import (
     Name,
     RequestBody,
     ResponseBody,
-    show_dollars,
 )
-from dialectic.core.access import Role, Scope
+from dialectic.contract.summaries import Money as Money
+from dialectic.contract.summaries import Wallet as Wallet
+from dialectic.core.access import LIFE_DAYS, LIFE_DAYS_MAX, Role, Scope
 from dialectic.core.strict_json import Json
-
-LIFE_DAYS = 365
-
-
-LIFE_DAYS_MAX = 3650
 
 
 class TokenRequest(RequestBody):
@@ -118,33 +114,6 @@ class Me(ResponseBody):
     scopes: list[str]
     token_expires_at: datetime | None
     tenants: list[Tenant]
-
-
-class Money(ResponseBody):
-    """A wallet's balance of one kind of money."""
-
-    balance: Dollars
-    held: Dollars = Field(description="Reserved for calls in flight.")
-    available: Dollars
-
-    @classmethod
-    def of(cls, balance_credits: int, held_credits: int) -> Money:
-        """Build it from the credits of a wallet."""
-        available = show_dollars(balance_credits - held_credits)
-        balance, held = show_dollars(balance_credits), show_dollars(held_credits)
-        return cls(balance=balance, held=held, available=available)
-
-
-class Wallet(ResponseBody):
-    """A wallet. Real money and play money are separate."""
-
-    id: UUID
-    user_id: UUID | None = Field(description="The owner; null if the wallet is the tenant's.")
-    is_count_only: bool = Field(
-        description="The wallet only counts spending and never blocks a call."
-    )
-    money: Money
-    play_money: Money
 
 
 class Transaction(ResponseBody):

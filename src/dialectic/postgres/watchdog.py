@@ -1,9 +1,9 @@
-"""Stops the embedded server after the last process that used it was killed.
+"""Stops the embedded server when it is idle, or when its folder is gone.
 
-A process that ends in order stops the server itself; one that is killed cannot. Each server has
-its own watchdog, which ends with it. It imports little, because it is started with every server:
-`python -I -S watchdog.py FOLDER PID PIPE INTERVAL`. The server and its children hold the other end
-of the pipe, so its end is theirs. The locks are those of `postgres.place`.
+A process that leaves the server may let it stay for a while; one that is killed cannot stop it.
+Each server has its own watchdog, which ends with it. It imports little, because it is started with
+every server: `python -I -S watchdog.py FOLDER PID PIPE INTERVAL`. The server and its children hold
+the other end of the pipe, so its end is theirs. The locks are those of `postgres.place`.
 """
 
 from __future__ import annotations
@@ -13,15 +13,33 @@ import os
 import select
 import signal
 import sys
+import time
 
 # A fast shutdown; if it hangs, an immediate one, after which the next start recovers.
 STOPS = ((signal.SIGINT, 30.0), (signal.SIGQUIT, 10.0))
+TEXT_BYTES_MAX = 32
 
 
 def main(folder: str, server: int, pipe: int, interval_s: float) -> None:
-    """Look at an interval whether the server still has users; stop it if not."""
+    """Look at an interval whether the server is still used; stop it if not."""
+    place = identify(folder)
+    # Monotonic, so that neither a changed clock nor a suspended machine counts as idle time.
+    mark, used_at = b"", time.monotonic()
     while not has_ended(pipe, interval_s):
-        stop_if_unused(folder, server, pipe)
+        if identify(folder) != place:  # removed, or replaced by a new home: the data are gone
+            stop(server, pipe)
+            continue
+        turn = try_lock(f"{folder}/turn.lock")
+        members = -1 if turn < 0 else try_lock(f"{folder}/members.lock")
+        new_mark = b"in use" if members < 0 else read_mark(members)
+        if new_mark != mark or members < 0:
+            mark, used_at = new_mark, time.monotonic()
+        # Meanwhile no process can join, or start another server.
+        if members >= 0 and time.monotonic() - used_at >= read_idle_s(members):
+            stop(server, pipe)
+        for lock in (members, turn):
+            if lock >= 0:
+                os.close(lock)
 
 
 def has_ended(pipe: int, patience_s: float) -> bool:
@@ -29,21 +47,37 @@ def has_ended(pipe: int, patience_s: float) -> bool:
     return bool(select.select([pipe], [], [], patience_s)[0])
 
 
-def stop_if_unused(folder: str, server: int, pipe: int) -> None:
-    """Stop the server if no process is a member. Meanwhile none can join or start another one."""
-    turn = try_lock(f"{folder}/turn.lock")
-    members = -1 if turn < 0 else try_lock(f"{folder}/members.lock")
-    if members >= 0:
-        for number, patience_s in STOPS:
-            try:
-                os.kill(server, number)
-            except ProcessLookupError:
-                break
-            if has_ended(pipe, patience_s):
-                break
-    for lock in (members, turn):
-        if lock >= 0:
-            os.close(lock)
+def identify(folder: str) -> tuple[int, int]:
+    """Identify the folder itself, whatever its name: its device and inode, zeros if none."""
+    try:
+        state = os.stat(folder)  # noqa: PTH116  it imports little
+    except OSError:
+        return 0, 0
+    return state.st_dev, state.st_ino
+
+
+def read_mark(members: int) -> bytes:
+    """Read a mark that differs after each use: when a member last wrote the file, and what."""
+    return b"%d %s" % (os.fstat(members).st_mtime_ns, os.pread(members, TEXT_BYTES_MAX, 0))
+
+
+def read_idle_s(members: int) -> float:
+    """Read how long the server stays after its last use; a file of an older version is empty."""
+    try:
+        return float(os.pread(members, TEXT_BYTES_MAX, 0))
+    except ValueError:
+        return 0.0
+
+
+def stop(server: int, pipe: int) -> None:
+    """Stop the server and wait for its end."""
+    for number, patience_s in STOPS:
+        try:
+            os.kill(server, number)
+        except ProcessLookupError:
+            return
+        if has_ended(pipe, patience_s):
+            return
 
 
 def try_lock(path: str) -> int:

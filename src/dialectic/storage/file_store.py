@@ -26,7 +26,6 @@ from dialectic.db.queries import load_queries
 from dialectic.errors import ConfigurationError, StorageMismatch
 from dialectic.storage.disk import DiskStore
 from dialectic.storage.keys import Keys
-from dialectic.storage.s3 import ObjectStore
 
 
 class FileStore(Protocol):
@@ -96,6 +95,8 @@ def open_store(url: str, access: BucketAccess | None = None) -> FileStore:
     if address.scheme == "file":
         return DiskStore(_parse_folder(address))
     if address.scheme == "s3":
+        from dialectic.storage.s3 import ObjectStore  # only for a bucket
+
         return ObjectStore(parse_bucket(address, access or BucketAccess()))
     raise ConfigurationError(
         f"DIALECTIC_STORAGE_URL has the scheme {address.scheme[:20]!r}; use file, as in"

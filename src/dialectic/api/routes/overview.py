@@ -16,7 +16,7 @@ from dialectic.api.pagination import list_whole
 from dialectic.api.routes.contributions import ContributionId
 from dialectic.api.routes.projects import ProjectId
 from dialectic.api.routes.sessions import SessionId
-from dialectic.app import contributions, lookup, plan_files, projects, quotes
+from dialectic.app import lookup, plan_files, projects, quotes
 from dialectic.contract.base import Page
 from dialectic.contract.contributions import ChunkRecord, ContributionRecord, Record
 from dialectic.contract.notifications import ID_MAX
@@ -66,7 +66,7 @@ async def get_contribution_record(
     contribution_id: ContributionId, context: Reading
 ) -> Record[ContributionRecord]:
     """Show a contribution with all its fields and turns."""
-    return Record(record=await context.run(contributions.load_record, contribution_id))
+    return Record(record=await context.run(lookup.load_record, contribution_id))
 
 
 @router.get("/chunks/{chunk_id}")
@@ -74,7 +74,7 @@ async def get_chunk(
     chunk_id: Annotated[UUID, Path(description="The id of a turn.")], context: Reading
 ) -> Record[ChunkRecord]:
     """Show one turn of a contribution that took several."""
-    return Record(record=await context.run(contributions.load_chunk, str(chunk_id)))
+    return Record(record=await context.run(lookup.load_chunk, str(chunk_id)))
 
 
 @router.post("/quotes")

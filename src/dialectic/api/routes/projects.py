@@ -11,7 +11,6 @@ from fastapi import APIRouter, Path, Query, Response
 from dialectic.api.dependencies import Reading, Writing
 from dialectic.api.pagination import Archived, Listing
 from dialectic.app import projects, search
-from dialectic.app.search import LIMIT_DEFAULT, LIMIT_MAX
 from dialectic.app.transaction import Transaction
 from dialectic.contract.base import Page
 from dialectic.contract.projects import (
@@ -22,6 +21,7 @@ from dialectic.contract.projects import (
     Resource,
     SearchResults,
 )
+from dialectic.contract.summaries import PASSAGES_DEFAULT, PASSAGES_MAX
 from dialectic.core.access import Scope
 from dialectic.db.tables import lists, records
 
@@ -99,7 +99,7 @@ async def search_project(
             description="A question or search terms.",
         ),
     ],
-    limit: Annotated[int, Query(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT,
+    limit: Annotated[int, Query(ge=1, le=PASSAGES_MAX)] = PASSAGES_DEFAULT,
 ) -> SearchResults:
     """Search all documents of a project, best matches first.
 

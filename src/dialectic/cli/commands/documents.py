@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import click
 
-from dialectic.app.search import LIMIT_DEFAULT, check_query
 from dialectic.cli.backend import Backend, with_backend
-from dialectic.cli.commands.projects import archived_option
 from dialectic.cli.commands.sessions import show_list, show_session
-from dialectic.cli.display.markdown import show_markdown
+from dialectic.cli.options import archived_option
 from dialectic.cli.terminal import count, echo_json, printable, say
-from dialectic.contract.contributions import (
-    ChunkRecord,
-    ContributionLine,
-    ContributionRecord,
-    ReadVersion,
-)
-from dialectic.contract.projects import Kind, SearchHit, SearchResults
-from dialectic.core.documents.plan_files import strip_project
-from dialectic.core.documents.prompts import describe_manifest
-from dialectic.core.models.call_record import read_call_record
-from dialectic.core.models.messages import Request
+from dialectic.contract.summaries import PASSAGES_DEFAULT, Kind
 from dialectic.core.strict_json import Json
-from dialectic.core.transfer.bundle_format import LIMITS
 from dialectic.errors import DialecticError, NotFound, Remedy, RemedyAction, UsageError
+
+if TYPE_CHECKING:
+    from dialectic.contract.contributions import (
+        ChunkRecord,
+        ContributionLine,
+        ContributionRecord,
+        ReadVersion,
+    )
+    from dialectic.contract.projects import SearchHit, SearchResults
+    from dialectic.core.models.messages import Request
 
 
 @click.command()
@@ -74,6 +71,8 @@ async def _show_plan(backend: Backend, session_id: UUID, *, as_json: bool) -> No
         return
     if backend.is_local and plan.path is not None:
         say(f"The plan is in {backend.locate(plan.path)}")
+    from dialectic.cli.display.markdown import show_markdown
+
     await show_markdown(plan.content)
 
 
@@ -153,6 +152,8 @@ def _name_version(one: ReadVersion) -> str:
 
 def _describe_manifest(manifest: Json | None) -> list[str]:
     """Describe how the texts of a too long prompt were shortened."""
+    from dialectic.core.documents.prompts import describe_manifest
+
     return [f"  {line}" for line in describe_manifest(manifest)] if manifest else []
 
 
@@ -173,6 +174,8 @@ async def _read_request(backend: Backend, written: ContributionRecord | ChunkRec
     if path is None:
         raise UsageError("A person wrote this version, so it has no prompt.")
     detail = await backend.look(written.session_id)
+    from dialectic.core.models.call_record import read_call_record
+
     return read_call_record(await backend.read_file(detail.session.project_id, path)).request
 
 
@@ -233,6 +236,8 @@ async def diff(backend: Backend, before: str, after: str) -> None:
         await backend.load_contribution(await backend.get_id(Kind.CONTRIBUTION, text))
         for text in (before, after)
     ]
+    import difflib
+
     lines = difflib.unified_diff(
         old.content.splitlines(),
         new.content.splitlines(),
@@ -251,11 +256,13 @@ WIDTH = 96
 @click.command()
 @click.argument("project")
 @click.argument("query")
-@click.option("--limit", type=int, default=LIMIT_DEFAULT, help="Maximum number of passages.")
+@click.option("--limit", type=int, default=PASSAGES_DEFAULT, help="Maximum number of passages.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @with_backend
 async def search(backend: Backend, project: str, query: str, *, limit: int, as_json: bool) -> None:
     """Search PROJECT (a folder, a name, or an id of it or of a session) for QUERY."""
+    from dialectic.app.search import check_query
+
     check_query(query, limit)
     results = await backend.search(await backend.get_id(Kind.PROJECT, project), query, limit)
     if as_json:
@@ -307,6 +314,9 @@ async def export(
         click.echo(printable(exported.path))
         say(f"Exported {exported.project}: {exported.files} files.")
     if exported.left_out:
+        from dialectic.core.documents.plan_files import strip_project
+        from dialectic.core.transfer.bundle_format import LIMITS
+
         limit = LIMITS.entry_bytes_max // 1024**2
         say(f"Warning: left out, because larger than {limit} MiB or not readable:")
         for path in exported.left_out:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import shutil
 import signal
 import sys
@@ -50,8 +51,13 @@ PATIENCE_S = 5.0
 )
 def serve(host: str, port: int, *, with_worker: bool) -> None:
     """Serve the API until stopped; requests and calls in flight are finished first."""
-    settings = load_settings(is_server=True)
+    settings = _stopping_at_once(load_settings(is_server=True))
     sys.exit(run_async(_serve(settings, host, port, with_worker=with_worker)))
+
+
+def _stopping_at_once(settings: Settings) -> Settings:
+    """Let the embedded server stop with this command: an operator who ends it wants no rest."""
+    return dataclasses.replace(settings, database_idle_s=0.0)
 
 
 async def _serve(settings: Settings, host: str, port: int, *, with_worker: bool) -> ExitCode:
@@ -114,7 +120,7 @@ async def _run(engine: Engine, host: str, port: int, *, with_worker: bool) -> No
 )
 def worker(concurrency: int | None) -> None:
     """Run jobs until stopped; calls in flight are finished, unless stopped twice."""
-    sys.exit(run_async(_work(load_settings(), concurrency)))
+    sys.exit(run_async(_work(_stopping_at_once(load_settings()), concurrency)))
 
 
 async def _work(settings: Settings, concurrency: int | None) -> ExitCode:
@@ -149,12 +155,13 @@ def migrate() -> None:
     sys.exit(run_async(main(load_settings())))
 
 
-@db.command()
+@db.command(short_help="Print the URL of the database.")
 def url() -> None:
-    """Print the URL of the database. The embedded server runs only while a command does."""
+    """Print the URL of the database; an embedded server stops when it is not used."""
 
     async def main(settings: Settings) -> ExitCode:
         async with open_address(settings) as address:
+            await migrate_database(address)
             click.echo(address.url)
         return ExitCode.DONE
 

@@ -10,7 +10,7 @@ import click
 from dialectic.cli.backend import Backend, get_id_to_change, get_to_change, with_backend
 from dialectic.cli.copies import find_copy
 from dialectic.cli.input import read_overlay, read_resource
-from dialectic.cli.options import name_command
+from dialectic.cli.options import archived_option, name_command
 from dialectic.cli.terminal import ask_yes, count, echo_json, printable, say
 from dialectic.contract.projects import Kind, Project, ProjectChange, Resource
 from dialectic.contract.sessions import SessionSummary
@@ -21,7 +21,6 @@ LISTED_MAX = 50
 SESSIONS_SHOWN_MAX = 1_000
 
 _json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
-archived_option = click.option("--archived", is_flag=True, help="Include archived projects.")
 
 
 @click.group()

@@ -218,6 +218,8 @@ def run(
         prepare_out(out, detach=detach)
         if not models:
             settings = require_models(settings, yes=yes)
+    if sys.stderr.isatty() and not as_json and not follow.quiet:
+        say("Preparing the run: process, models and cost.")  # the rest takes a moment to load
     sys.exit(run_async(_run(settings, run_options, request)))
 
 

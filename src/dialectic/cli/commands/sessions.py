@@ -6,7 +6,7 @@ import functools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import click
@@ -18,32 +18,23 @@ from dialectic.cli.backend import (
     run_with_backend,
     with_backend,
 )
-from dialectic.cli.commands.projects import archived_option
-from dialectic.cli.display.ending import has_stage_to_read, say_what_next
-from dialectic.cli.display.follow import find_end_of, follow_session
 from dialectic.cli.display.notifications import report_unread
-from dialectic.cli.display.progress import open_display
-from dialectic.cli.display.quote import (
-    describe_forecast,
-    describe_limits,
-    describe_shortage,
-    draw_quote,
-    say_limits,
-)
-from dialectic.cli.display.results import prepare_out, say_warnings, work_and_follow
 from dialectic.cli.error_report import advise, mark
-from dialectic.cli.options import FollowOptions, follow_options, name_command, strict_option
-from dialectic.cli.pausing import leaving_paused
+from dialectic.cli.options import (
+    FollowOptions,
+    archived_option,
+    follow_options,
+    name_command,
+    strict_option,
+)
 from dialectic.cli.terminal import count, echo_json, printable, say, show_time
-from dialectic.contract.contributions import JobRecord
-from dialectic.contract.projects import Kind
-from dialectic.contract.sessions import SessionDetail, SessionRecord
-from dialectic.core.documents.shortcomings import describe_document
-from dialectic.core.job import JobStatus, describe_status
-from dialectic.core.money.price import parse_usd
-from dialectic.core.money.quote import SessionForecast
-from dialectic.core.seats import describe_seat
+from dialectic.contract.summaries import Kind
 from dialectic.errors import ExitCode, Remedy, RemedyAction, UsageError
+
+if TYPE_CHECKING:
+    from dialectic.contract.contributions import JobRecord
+    from dialectic.contract.sessions import SessionDetail, SessionRecord
+    from dialectic.core.money.quote import SessionForecast
 
 LIST_MAX = 50
 # The fields of a session in the list for programs.
@@ -139,12 +130,16 @@ async def show_session(
         return
     click.echo(printable("\n".join(_describe(backend, detail))))
     if quote is not None:
+        from dialectic.cli.display.quote import describe_limits
+
         full_answers_only = detail.session.full_answers_only
         limits = describe_limits(quote.answer_limits, full_answers_only=full_answers_only)
         click.echo(printable("\n".join([*_describe_quote(quote), *limits])))
 
 
 def _describe_quote(quote: SessionForecast) -> Iterator[str]:
+    from dialectic.cli.display.quote import describe_forecast, draw_quote
+
     for is_play in (False, True):
         forecast = quote.build_forecast(is_play=is_play)
         if forecast.whole.calls:
@@ -155,6 +150,12 @@ def _describe_quote(quote: SessionForecast) -> Iterator[str]:
 
 
 def _describe(backend: Backend, detail: SessionDetail) -> Iterator[str]:
+    from dialectic.cli.display.ending import has_stage_to_read
+    from dialectic.cli.display.follow import find_end_of
+    from dialectic.core.documents.shortcomings import describe_document
+    from dialectic.core.job_status import JobStatus, describe_status
+    from dialectic.core.seats import describe_seat
+
     session = detail.session
     yield f"Session   {session.id}"
     yield f"Project   {session.project_name}"
@@ -203,6 +204,8 @@ def _name_models(session: SessionRecord) -> Iterator[str]:
 
 def _describe_errors(job: JobRecord) -> Iterator[str]:
     """List a job's errors, and the remedy for the last one unless the job is done."""
+    from dialectic.core.job_status import JobStatus
+
     for error in job.error_details:
         yield f"            attempt {error.attempt}: {mark(error.message, error.code)}"
     if job.error_details and job.status is not JobStatus.COMPLETED:
@@ -217,6 +220,11 @@ def _describe_errors(job: JobRecord) -> Iterator[str]:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event on stdout.")
 def watch(session: str, *, strict: bool, as_json: bool) -> None:
     """Follow SESSION from its start to its end; other workers do the work."""
+    from dialectic.cli.display.ending import say_what_next
+    from dialectic.cli.display.follow import follow_session
+    from dialectic.cli.display.progress import open_display
+    from dialectic.cli.display.quote import describe_shortage
+    from dialectic.cli.display.results import say_warnings
 
     async def act(backend: Backend) -> ExitCode:
         session_id = await backend.get_id(Kind.SESSION, session)
@@ -275,6 +283,11 @@ def resume(
     **options: Any,
 ) -> None:
     """Resume SESSION where it stopped; saved work is not repeated."""
+    from dialectic.cli.display.quote import say_limits
+    from dialectic.cli.display.results import prepare_out, work_and_follow
+    from dialectic.cli.pausing import leaving_paused
+    from dialectic.core.money.price import parse_usd
+
     budget_credits = None if budget is None else parse_usd(budget)
     if job is not None and budget is not None:
         raise UsageError(

@@ -10,8 +10,7 @@ from dialectic.app import accounts
 from dialectic.app.accounts import LOCAL_USER, IssuedToken, build_owner
 from dialectic.cli.local import LocalBackend, run_local, with_local_backend
 from dialectic.cli.terminal import count, echo_json, printable, say
-from dialectic.contract.accounts import LIFE_DAYS, LIFE_DAYS_MAX
-from dialectic.core.access import Caller, Role, Scope
+from dialectic.core.access import LIFE_DAYS, LIFE_DAYS_MAX, Caller, Role, Scope
 from dialectic.db.pool import Database
 from dialectic.db.tables import accounts as store
 from dialectic.db.tables.accounts import Token

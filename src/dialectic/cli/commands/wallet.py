@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 from uuid import UUID, uuid4
 
 import click
@@ -12,21 +12,18 @@ import click
 from dialectic.app import accounts
 from dialectic.app.accounts import build_owner
 from dialectic.cli.backend import Act, Backend, run_with_backend
-from dialectic.cli.commands.users import enter_organization, list_callers
 from dialectic.cli.local import LocalAct, LocalBackend, run_local
 from dialectic.cli.terminal import count, echo_json, printable, say, show_time
-from dialectic.contract.accounts import Cost, Money, Transaction, Wallet
 from dialectic.contract.base import build_record, read_credits
-from dialectic.contract.projects import Kind
+from dialectic.contract.summaries import Kind, Money, Wallet
 from dialectic.core.money.price import format_credits, parse_usd
-from dialectic.core.text import clean_text
 from dialectic.db.pool import Connection, Database
-from dialectic.db.tables import jobs
 from dialectic.db.tables.accounts import list_users
 from dialectic.errors import ExitCode, UsageError
-from dialectic.ledger import audit, wallets
-from dialectic.ledger.audit import Breach, Size
-from dialectic.ledger.wallets import Deposit
+
+if TYPE_CHECKING:
+    from dialectic.contract.accounts import Cost, Transaction
+    from dialectic.ledger.audit import Breach, Size
 
 HISTORY_MAX = 10_000
 NOTE_CHARS_MAX = 500
@@ -54,6 +51,8 @@ async def go_to(backend: LocalBackend, user: str | None, org: str | None) -> Loc
     """Act as a user, or in one of their organisations, as an operator may."""
     if user is None and org is None:
         return backend
+    from dialectic.cli.commands.users import enter_organization
+
     db = backend.engine.db
     account = backend.account if user is None else await accounts.load_user(db, user)
     if org is not None:
@@ -157,6 +156,11 @@ def topup(
     amount_usd: str, note: str | None, user: str | None, org: str | None, *, play: bool, grant: bool
 ) -> None:
     """Add AMOUNT_USD dollars to the wallet, for example `20` or `0.5`."""
+    from dialectic.core.text import clean_text
+    from dialectic.db.tables import jobs
+    from dialectic.ledger import wallets
+    from dialectic.ledger.wallets import Deposit
+
     remembered = " ".join(clean_text(note or "")[0].split())
     if len(remembered) > NOTE_CHARS_MAX:
         raise UsageError(f"The note is longer than {NOTE_CHARS_MAX} characters. Shorten it.")
@@ -197,6 +201,9 @@ def _tell_woken(woken: list[UUID], *, is_own: bool) -> None:
 @org_option
 def limit(amount_usd: str, user: str | None, org: str | None) -> None:
     """Spend at most AMOUNT_USD dollars from now on; `unlimited` removes the limit."""
+    from dialectic.db.tables import jobs
+    from dialectic.ledger import wallets
+
     amount_credits, key = parse_usd(amount_usd), str(uuid4())
 
     async def work(backend: LocalBackend) -> ExitCode:
@@ -223,6 +230,8 @@ def limit(amount_usd: str, user: str | None, org: str | None) -> None:
 @org_option
 def unlimited(user: str | None, org: str | None, *, off: bool) -> None:
     """Remove the wallet's limit; spending is still counted."""
+    from dialectic.db.tables import jobs
+    from dialectic.ledger import wallets
 
     async def work(backend: LocalBackend) -> ExitCode:
         async def set_and_wake(connection: Connection) -> list[UUID]:
@@ -356,6 +365,8 @@ def verify(user: str | None, org: str | None, *, is_all: bool, as_json: bool) ->
     """Check the ledger; exits 1 and lists the errors if it is wrong."""
     if is_all and (user is not None or org is not None):
         raise UsageError("--all covers everyone. Omit --as and --org.")
+    from dialectic.ledger import audit
+    from dialectic.ledger.audit import Size
 
     async def work(backend: LocalBackend) -> ExitCode:
         db = backend.engine.db
@@ -373,6 +384,8 @@ def verify(user: str | None, org: str | None, *, is_all: bool, as_json: bool) ->
 
 async def _list_tenants(db: Database) -> list[UUID]:
     """List every user's own account and every organisation once."""
+    from dialectic.cli.commands.users import list_callers
+
     callers = [
         caller for user in await list_users(db) for caller in await list_callers(db, user.name)
     ]

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from dialectic.cli.backend import Backend
 from dialectic.cli.error_report import advise
 from dialectic.cli.options import name_command
 from dialectic.cli.terminal import count, say, show_time
-from dialectic.contract.notifications import Notification
-from dialectic.contract.problems import ProblemRemedy
 from dialectic.errors import Forbidden, Remedy, read_remedy
+
+if TYPE_CHECKING:
+    from dialectic.contract.notifications import Notification
+    from dialectic.contract.problems import ProblemRemedy
 
 
 def describe_notification(one: Notification) -> Iterator[str]:
@@ -38,7 +41,7 @@ async def report_unread(backend: Backend, *, shown: UUID | None = None) -> None:
     if shown is not None:
         with contextlib.suppress(Forbidden):
             await backend.mark_all_read(session_id=shown)
-    unread = (await backend.list_notifications(1, unread=True)).unread_count
+    unread = await backend.count_unread()
     if unread:
         which = "it" if unread == 1 else "them"
         command = name_command("notifications")

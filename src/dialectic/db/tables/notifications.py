@@ -9,17 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-from pydantic import JsonValue
-
-from dialectic.contract.events import SessionSnapshot
-from dialectic.contract.notifications import NotificationType
 from dialectic.core.session_state import show_status
 from dialectic.core.strict_json import Json
 from dialectic.db.pool import Connection, Database
 from dialectic.db.queries import list_plain, load_queries
 from dialectic.errors import NotFound, Remedy, RemedyAction
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from dialectic.contract.events import SessionSnapshot
+    from dialectic.contract.notifications import NotificationType
 
 SQL = load_queries("notifications")
 PAGE = 500
@@ -85,6 +88,8 @@ async def list_session_states(
     connection: Connection, session_id: UUID | None
 ) -> list[SessionSnapshot]:
     """List the states of the newest sessions, or of one."""
+    from dialectic.contract.events import SessionSnapshot
+
     rows = await connection.fetch(SQL["list_session_states"], session_id, STATES_MAX)
     return [SessionSnapshot.model_validate(show_status(row)) for row in rows]
 

@@ -11,20 +11,22 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 from uuid import UUID, uuid4, uuid5
 
 import asyncpg
 from pydantic_core import to_jsonable_python
 
-from dialectic.contract.events import SessionEvent
-from dialectic.core.job import Job
-from dialectic.core.models.model import ModelCard
-from dialectic.core.process.definition import Process, build_expected_output, build_input_rules
-from dialectic.core.slug import disambiguate
 from dialectic.db.pool import Connection, Database
 from dialectic.db.queries import get_row, load_queries
 from dialectic.db.tables.files import MARKDOWN, File
 from dialectic.errors import NotFound, Remedy, RemedyAction, UsageError
+
+if TYPE_CHECKING:
+    from dialectic.contract.events import SessionEvent
+    from dialectic.core.job import Job
+    from dialectic.core.models.model import ModelCard
+    from dialectic.core.process.definition import Process
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,9 @@ async def get_id(connection: Connection, noun: Noun, text: str) -> UUID:
 
 SQL = load_queries("records")
 SESSION = Noun("session", SQL["find_session_ids"], Remedy(RemedyAction.LIST_SESSIONS))
+_LIST = Remedy(RemedyAction.LIST_CONTRIBUTIONS)
+CONTRIBUTION = Noun("contribution", SQL["find_contribution_ids"], _LIST)
+CHUNK = Noun("chunk", SQL["find_chunk_ids"], _LIST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +136,8 @@ async def _insert_stages(
     process: Process,
     prompt_ids: dict[str, UUID],
 ) -> None:
+    from dialectic.core.process.definition import build_expected_output, build_input_rules
+
     for position, stage in enumerate(process.order, start=1):
         await connection.execute(
             SQL["insert_stage"],
@@ -311,6 +318,8 @@ async def begin_stage_run(
 
 async def choose_slug(connection: Connection, tenant_id: UUID, slug: str, project_id: UUID) -> str:
     """Choose the slug if it is free, else a similar one; lock it until the commit."""
+    from dialectic.core.slug import disambiguate
+
     chosen, unique = slug, project_id
     while True:
         await connection.execute(SQL["lock_slug"], tenant_id, chosen)
