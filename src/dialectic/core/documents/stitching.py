@@ -228,7 +228,7 @@ def _attach_rest(text: str, turn: str) -> tuple[str, list[str]]:
             return text + rest[repeated:], [FENCE, OVERLAP]
         return text + _drop_begun_line(text, rest), [FENCE]
     if _begins_heading(text, turn):
-        return f"{text.rstrip()}\n\n{turn}", [HEADING_SEAM]
+        return f"{text}\n\n{turn}", [HEADING_SEAM]
     return text + turn, []
 
 
