@@ -46,6 +46,7 @@ def build_said(job: Job, turn: int) -> Chunk:
         path=f"p/{job.id}_{turn}.md",
         raw_path=f"p/{job.id}_{turn}_raw.json",
         opening={"request": {"label": "Original request", "text": "Why?"}} if turn == 0 else None,
+        model_name="offline/skeptic",
     )
 
 

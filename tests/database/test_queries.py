@@ -37,6 +37,7 @@ ONLY_APP = {
     ("ledger", "open_wallet"),
     ("ledger", "fund_wallet"),
     ("ledger", "set_count_only"),
+    ("ledger", "limit_wallet"),
     ("ledger", "set_budget"),
     ("figures", "load_figures"),
     ("records", "drop_seat"),

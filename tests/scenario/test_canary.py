@@ -150,13 +150,14 @@ class Day:
     origin: str
     said: dict[str, str] = field(default_factory=dict)
 
-    def tell(self, *words: str, stdin: str = "") -> str:
+    def tell(self, *words: str, stdin: str = "", preflight: bool = False) -> str:
         environment = {
             **os.environ,
             **{f"KEY_{wire.upper()}": key for wire, key in KEYS.items()},
             "DIALECTIC_HOME": str(self.home),
             "DIALECTIC_LOG_LEVEL": "DEBUG",
             "DIALECTIC_MAX_RETRIES": "0",
+            "DIALECTIC_PREFLIGHT": str(preflight).lower(),
             "DIALECTIC_ENCRYPTION_KEY": base64.b64encode(b"k" * 32).decode(),
             "DIALECTIC_TENANT_ORIGINS": self.origin,
         }
@@ -178,6 +179,7 @@ class Day:
         for half in (MANNERS[:4], MANNERS[4:]):
             models = ",".join(f"canary-{wire}/{manner}" for wire in KEYS for manner in half)
             name = f"day-{half[0]}"
+            self.tell("run", "--until=thesis", "--models", models, PROMPT, preflight=True)
             self.tell("run", "--until", "thesis", "--name", name, "--models", models, PROMPT)
         listed = json.loads(self.tell("status", "--json"))["sessions"]
         for session in listed:

@@ -259,7 +259,7 @@ def test_steps_that_a_plan_drops_are_withdrawn_unless_they_were_touched(planned:
 
 def test_the_plan_of_an_earlier_iteration_is_superseded_and_not_agreed(planned: Planned) -> None:
     (planned.stored / "Pending/01-dig.md").write_text("- [x] Dug.\n")
-    planned.tell("iterate", planned.session)
+    planned.tell("iterate", planned.session, "--yes")
     planned.edit("Dig")
     work = planned.read_work(planned.stored)
     pending = {path for path in work if path.startswith("Pending")}
@@ -306,7 +306,7 @@ def test_a_copy_that_cannot_be_written_is_a_warning(planned: Planned, trouble: s
     shutil.rmtree(planned.out)
     if trouble == "file":
         planned.out.write_text("a file")
-    said = planned.tell("iterate", planned.session).stderr
+    said = planned.tell("iterate", planned.session, "--yes").stderr
     assert "Warning: the copy" in said
     assert not (planned.out / "hall").exists(), "a copy that was removed does not come back"
 
@@ -490,7 +490,7 @@ class Commands:
             self.chance.shuffle(self._deck)
         words = self._deck.pop()
         if words[0] == "next" and not self._is_waiting():
-            self._give("iterate", self.planned.session)
+            self._give("iterate", self.planned.session, "--yes")
         self._give(*words)
 
     def _list(self) -> list[tuple[str, ...]]:
@@ -500,7 +500,7 @@ class Commands:
             ("edit",),
             ("edit",),
             ("regenerate",),
-            ("iterate", session),
+            ("iterate", session, "--yes"),
             ("iterate", session, "--out", out),
             ("next", session),
             ("next", session, "--out", out),
