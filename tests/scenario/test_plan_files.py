@@ -501,7 +501,7 @@ class Commands:
             ("edit",),
             ("regenerate",),
             ("iterate", session, "--yes"),
-            ("iterate", session, "--out", out),
+            ("iterate", session, "--yes", "--out", out),
             ("next", session),
             ("next", session, "--out", out),
             ("resume", session),
