@@ -49,7 +49,7 @@ def build_command(broken: sabotage.Sabotage, calls: Path, seed: int, *arguments:
 
 def observe(calls: Path, seed: int) -> None:
     """Let this process write down its calls."""
-    from dialectic.cli import local
+    from dialectic.providers import catalog
 
     inner = OfflineProvider(latency_s=seeded_latency(LATENCY_S, seed=seed))
 
@@ -58,7 +58,7 @@ def observe(calls: Path, seed: int) -> None:
             build_catalog(settings), providers={"offline": WitnessedProvider(inner, calls)}
         )
 
-    put(local, "build_catalog", build_observed)
+    put(catalog, "build_catalog", build_observed)
 
 
 def main() -> None:

@@ -42,7 +42,8 @@ NO_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can hand a ser
 NO_PROC = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc")
 
 JOIN = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
 from pathlib import Path
 from dialectic.postgres import embedded
 home = Path(sys.argv[1])

@@ -91,6 +91,7 @@ async def test_an_interrupted_reply_is_said_not_to_be_saved(home: Home) -> None:
 INTERRUPTED = """
 import builtins, os, signal, sys
 import dialectic.__main__
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
 imported, wanted = builtins.__import__, sys.argv.pop(1)
 def interrupt(name, *rest):
     if name == wanted:
