@@ -88,8 +88,12 @@ async def send(
     if not is_kept:
         # The answer was paid for, but its chat does not exist any more.
         raise NotFound(f"Chat {chat.id} was deleted before its answer was saved.")
+    return _describe(chat.id, said)
+
+
+def _describe(chat_id: UUID, said: Exchange) -> ChatReply:
     return ChatReply(
-        chat_id=chat.id,
+        chat_id=chat_id,
         question_id=said.question_id,
         message_id=said.answer_id,
         content=said.answer,
