@@ -19,8 +19,8 @@ SHELL := /bin/sh
 .SUFFIXES:
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check fmt lint types unit golden demo bench fuzz chaos chaos-full docs lock clean \
-	trial-local openapi-check elsewhere
+.PHONY: help setup run serve test check fmt lint types unit browser golden demo bench bench-web fuzz chaos chaos-full docs lock clean \
+	trial-local openapi-types openapi-check elsewhere
 
 # Bytecode is written whatever the caller prefers: every command would compile the program again.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
@@ -32,7 +32,7 @@ unexport PROMPT
 # An environment that has the development tools keeps them.
 SET := $(if $(wildcard .venv/.stamp-dev),dev,run)
 PYTEST := .venv/bin/python -m pytest -q $(ARGS)
-CODE := $(wildcard src tests bench chaos trial requirements)
+CODE := $(wildcard src tests bench chaos trial requirements tools)
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -42,8 +42,15 @@ setup: .venv/.stamp-dev ## Make .venv with all that development needs
 run: .venv/.stamp-$(SET) ## Run one whole dialectic into out/; PROMPT="..." says on what
 	@.venv/bin/dialectic run --yes --out out -- "$$RUN_PROMPT"
 
+serve: .venv/.stamp-$(SET) ## Serve the web app and the API on this machine, and open the first page
+	@DIALECTIC_OFFLINE_WORDS_PER_S=$${DIALECTIC_OFFLINE_WORDS_PER_S:-250} .venv/bin/dialectic serve --open
+
 test: .venv/.stamp-dev ## Run all tests, properties with all their examples; ARGS="..." goes to pytest
+	@.venv/bin/python tools/browser.py
 	@HYPOTHESIS_PROFILE=thorough $(PYTEST) -n 3 tests
+
+browser: .venv/.stamp-dev ## Find a Chromium for the browser tests; as root on Debian or Ubuntu, install it
+	@.venv/bin/python tools/browser.py --install
 
 check: lint types test ## Check the code, its form, its arrows and its types, then run all tests
 
@@ -65,6 +72,7 @@ unit: .venv/.stamp-dev ## Run the tests that need no database, no process and no
 
 golden: .venv/.stamp-dev ## Record what the product does now in tests/golden; the diff shows what changed
 	@GOLDEN=rewrite $(PYTEST) tests/golden
+	@.venv/bin/python tools/openapi_types.py
 
 demo: .venv/.stamp-$(SET) ## Show a whole dialectic between offline models, in a folder of its own
 	@unset OPENAI_API_KEY ANTHROPIC_API_KEY GEMINI_API_KEY GOOGLE_API_KEY; \
@@ -78,6 +86,9 @@ demo: .venv/.stamp-$(SET) ## Show a whole dialectic between offline models, in a
 bench: .venv-bench/.stamp-bench ## Measure against the peers; BENCH="..." goes to the benchmarks
 	@.venv-bench/bin/python -m bench $(BENCH)
 
+bench-web: .venv/.stamp-dev ## Measure the web app in a browser
+	@.venv/bin/python -m tools.bench_web
+
 fuzz: .venv/.stamp-dev ## Send the API thousands of requests made from its description; try every property at length
 	@API_EXAMPLES=100 $(PYTEST) tests/scenario/test_api_schema.py
 	@HYPOTHESIS_PROFILE=thorough $(PYTEST) -n 2 tests/unit tests/thorough
@@ -90,6 +101,9 @@ chaos-full: .venv/.stamp-dev ## The same, with every fault
 
 trial-local: .venv-trial/.stamp-trial ## Argue with a real small model, served by llama.cpp, until antithesis
 	@.venv-trial/bin/python -m trial
+
+openapi-types: .venv/.stamp-dev ## Write the types of the API for the pages of the web app
+	@.venv/bin/python tools/openapi_types.py
 
 openapi-check: .venv/.stamp-dev .venv-openapi/.stamp-openapi ## Make a client of the API's description, and call every operation with it
 	@.venv/bin/python -m trial.openapi .venv-openapi/bin/python

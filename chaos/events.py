@@ -21,7 +21,8 @@ from chaos.event_server import allow_many_files, listen
 from chaos.lab import ROOT, Lab, Stuck, open_lab
 from chaos.sabotage import NONE, Sabotage
 from chaos.verdict import Report
-from dialectic.contract.events import SessionEvent, format_id
+from dialectic.contract.events import SessionEvent
+from dialectic.core.stream_position import format_id
 from dialectic.db.pool import Connection
 from dialectic.db.tables import records
 from dialectic.db.tables.notifications import read_events

@@ -25,7 +25,7 @@ from chaos.fleet_site import Site
 from chaos.lab import Stuck
 from chaos.resume import TIMED
 from dialectic.contract.events import (
-    FROM_THE_START,
+    CHANGES,
     ContributionReceived,
     Event,
     StageEnded,
@@ -33,6 +33,7 @@ from dialectic.contract.events import (
     parse_event,
 )
 from dialectic.core.sse import EventParser
+from dialectic.core.stream_position import FROM_THE_START
 
 PAUSE_S = 0.2
 TIMEOUT_S = 120.0
@@ -171,6 +172,8 @@ class Follower:
     async def _take(self, event: Event | StateReset) -> None:
         if isinstance(event, StateReset):
             self.faults.append(f"a state instead of events: {event.reason}")
+            return
+        if event.type in CHANGES:  # they have the number of the last event, and may repeat
             return
         if event.id <= self._last_seq:
             self.faults.append(f"event {event.id} came after {self._last_seq}")

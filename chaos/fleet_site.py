@@ -23,7 +23,7 @@ LEASE_S = 1.2
 PATIENCE_S = 90.0
 CONCURRENCY = 8
 REQUESTS_PER_MINUTE = 1_000_000
-READY = {"serve": "Serving at", "worker": "is ready for"}
+READY = {"serve": "in your browser", "worker": "is ready for"}
 
 
 def find_port() -> int:

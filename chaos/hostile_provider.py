@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import sys
 import zlib
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ COMMENT = b": keep\n"
 TEXT = b'data: {"id":"x","choices":[{"index":0,"delta":{"content":"a"}}]}\n\n'
 BLOCK_BYTES = 1 << 20
 DEPTH = 200_000
+LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
 DIGITS = 2_000_000
 
 
@@ -62,14 +64,20 @@ ATTACKS = {
     "deep": lambda: send_once(b"data: " + b"[" * DEPTH + b"]" * DEPTH + b"\n\n"),
     "digits": lambda: send_once(b'data: {"usage":{"prompt_tokens":' + b"9" * DIGITS + b"}}\n\n"),
 }
+CALM = "calm"
+ANSWERS = {**ATTACKS, CALM: lambda: send_once(b"")}
+"""One of them harmless: what an answer takes on this machine, at this moment."""
 
 
 async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Read one request, and send what its path asks for until the client has had enough."""
     with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
         head = await reader.readuntil(b"\r\n\r\n")
+        # A connection that is closed with bytes unread is reset, and its last words are lost.
+        if length := LENGTH.search(head):
+            await reader.readexactly(int(length[1]))
         name = head.split(b" ", 2)[1].decode().split("/")[1]
-        for part in ATTACKS[name]():
+        for part in ANSWERS[name]():
             writer.write(part)
             await writer.drain()
     writer.close()

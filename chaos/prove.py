@@ -59,7 +59,7 @@ PROOFS: tuple[tuple[str, Any, str, str], ...] = (
     ("failpoints", failpoints.SABOTAGED, "forgotten_files", "files that differ from their rows"),
     ("zombie", zombie.SABOTAGED, "no_fence", "answers by another than the holder"),
     ("starved", starved.SABOTAGED, "impatient", "workers that ended by themselves"),
-    ("hostile", hostile.SABOTAGED, "whole_bodies", "longest answer, beyond the usual"),
+    ("hostile", hostile.SABOTAGED, "whole_bodies", "longest turn of the server's loop"),
     ("postgres", postgres.SABOTAGED, "deaf", "jobs lost or unfinished"),
     ("migration", migration.SABOTAGED, "torn_migrations", "next migrations that did not complete"),
     ("start", start.SABOTAGED, "no_locks", "commands that failed beside a killed one"),

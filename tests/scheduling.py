@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from xdist.scheduler.loadscope import LoadScopeScheduling  # type: ignore[import-untyped]
 
+BROWSER = "tests/browser/"
 SHARED = 'scope="module"'
 
 
@@ -29,6 +30,8 @@ class Scheduling(LoadScopeScheduling):  # type: ignore[misc]
 
     def _split_scope(self, nodeid: str) -> str:
         module = nodeid.partition("::")[0]
+        if module.startswith(BROWSER):
+            return BROWSER  # they share a server
         return module if shares_setup(self._root / module) else nodeid
 
     def _assign_work_unit(self, node: Any) -> None:

@@ -20,6 +20,8 @@ from uuid import uuid4
 TIMEOUT_S = 30.0
 METHODS = ("post", "get", "put", "patch", "delete")
 STREAM = "text/event-stream"
+# Where it is described, it is the fault of a server that ours has asked.
+PROVIDER_FAILED = 502
 
 
 class Description:
@@ -88,7 +90,7 @@ class Caller:
         status = int(answer.status_code)
         if str(status) not in operation["responses"]:
             self.faults.append(f"{name}: {status} is not described: {answer.content[:200]!r}")
-        elif status >= 500:
+        elif status >= 500 and status != PROVIDER_FAILED:
             self.faults.append(f"{name}: {status}: {answer.content[:200]!r}")
         elif method == "post" and status in (200, 201):
             self._remember(tag, answer.content)
@@ -104,7 +106,9 @@ class Caller:
             if name == "body":
                 filled[name] = self._build_body(kind, operation)
             else:
-                value = self.made.get(name) or self._description.build_value(schemas[name])
+                # A generator adds an underscore to what is a word of Python: `with_`.
+                schema = schemas.get(name) or schemas[name.removesuffix("_")]
+                value = self.made.get(name) or self._description.build_value(schema)
                 is_plain = kind in (str, int, bool) or not isinstance(kind, type)
                 filled[name] = value if is_plain else kind(value)
         return filled

@@ -14,6 +14,7 @@ import functools
 import logging
 import os
 import signal
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -103,6 +104,8 @@ SUPERUSER = "postgres"
 WATCH_INTERVAL_S = 0.5
 # How long to wait for a lost server before the caller gets an error.
 PATIENCE_S = 60.0
+# How long to wait before a fault that lasts is logged again.
+TOLD_AGAIN_S = 60.0
 
 
 class KeyedLocks:
@@ -122,15 +125,24 @@ class KeyedLocks:
 
 @dataclass(slots=True)
 class Outage:
-    """A fault that lasts: it is logged when it begins or changes, not at every try."""
+    """A fault that lasts: each kind of it is logged once in a while, not at every try.
+
+    A full disk lets some tries succeed, so a success between two errors does not make the second
+    one news.
+    """
 
     error: Exception | None = None
+    _told_at_s: dict[tuple[object, ...], float] = field(default_factory=dict)
 
     def begins(self, error: Exception) -> bool:
-        """Remember the newest error; return whether it differs in kind from the one before."""
-        is_new = self.error is None or _name_kind(self.error) != _name_kind(error)
+        """Remember the newest error; return whether its kind was not logged lately."""
         self.error = error
-        return is_new
+        kind, now_s = _name_kind(error), time.monotonic()
+        told_at_s = self._told_at_s.get(kind)
+        if told_at_s is not None and now_s < told_at_s + TOLD_AGAIN_S:
+            return False
+        self._told_at_s[kind] = now_s
+        return True
 
     def ends(self) -> bool:
         """Forget the error; return whether there was one."""

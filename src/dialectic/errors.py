@@ -215,6 +215,10 @@ class Forbidden(UsageError, code="forbidden", status=403):
     """This token or user lacks permission."""
 
 
+class CsrfInvalid(Forbidden, code="csrf_invalid"):
+    """The request lacks the CSRF token of our own pages."""
+
+
 class NotFound(UsageError, code="not_found", status=404):
     """Not found, or not visible to this account."""
 
@@ -249,6 +253,17 @@ class InProgress(Conflict, code="in_progress", remedy=RemedyAction.TRY_AGAIN):
 
 class PreconditionFailed(UsageError, code="precondition_failed", status=412):
     """The resource has changed since you read it. Read it again."""
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        current: Mapping[str, Any] | None = None,
+        **facts: Unpack[Facts],
+    ) -> None:
+        super().__init__(message, **facts)
+        # The version that is there now, if it has a name and an author.
+        self.current = current
 
 
 class KeyReused(UsageError, code="idempotency_key_reused", status=422):
@@ -413,15 +428,33 @@ class FundsError(
         *,
         is_held_by_others: bool = False,
         needed_credits: int | None = None,
+        left_credits: int | None = None,
+        budget_credits: int | None = None,
+        awaited_credits: int | None = None,
         is_play: bool = False,
         **facts: Unpack[Facts],
     ) -> None:
         super().__init__(message, **facts)
         # Calls in flight have reserved the money: what they release may be enough.
         self.is_held_by_others = is_held_by_others
-        # The amount that was missing, and whether it is play money.
+        # What the call may cost, what is left of the limit that it exceeds, the budget if that is
+        # the limit, and whether it is play money.
         self.needed_credits = needed_credits
+        self.left_credits = left_credits
+        self.budget_credits = budget_credits
         self.is_play = is_play
+        # The free money with which the call could be made.
+        self.awaited_credits = needed_credits if awaited_credits is None else awaited_credits
+
+    @property
+    def figures(self) -> dict[str, int | bool | None]:
+        """The amounts, for programs."""
+        return {
+            "needed_credits": self.needed_credits,
+            "left_credits": self.left_credits,
+            "budget_credits": self.budget_credits,
+            "is_play": self.is_play,
+        }
 
 
 class SpendNeedsApproval(FundsError, code="spend_needs_approval"):
@@ -545,3 +578,15 @@ class ApiError(DialecticError, code="api_error"):
 
 class ApiRefusal(ApiError, code="api_refusal", status=400, exit_code=ExitCode.USAGE):
     """The server rejected the request with an error that this client does not know."""
+
+
+def describe_code(code: str) -> str:
+    """Describe an error by its code alone; a code without an error class stands for itself."""
+    return _list_descriptions(DialecticError).get(code, code.replace("_", " "))
+
+
+def _list_descriptions(kind: type[DialecticError]) -> dict[str, str]:
+    found = {kind.code: (kind.__doc__ or "").partition("\n")[0]}
+    for each in kind.__subclasses__():
+        found = _list_descriptions(each) | found
+    return found

@@ -37,7 +37,14 @@ class Drip:
     every_s: float = 0.02
 
 
-Step = bytes | Hang | Reset | Close | Drip | asyncio.Event
+@dataclass(frozen=True)
+class Flood:
+    """Send a piece over and over, as fast as it is taken, until the other side goes."""
+
+    piece: bytes
+
+
+Step = bytes | Hang | Reset | Close | Drip | Flood | asyncio.Event
 """Bytes are sent; an event is waited for."""
 
 
@@ -153,6 +160,13 @@ class Wire:
                 )
                 writer.transport.abort()
                 raise ConnectionError
+            case Flood(piece):
+                try:
+                    while True:
+                        writer.write(piece)
+                        await writer.drain()
+                finally:
+                    self.gone.set()
             case Drip(piece, every_s):
                 with contextlib.suppress(ConnectionError):
                     while not reader.at_eof():

@@ -17,7 +17,13 @@ from tests.api_description import load_description
 
 NOUNS = (account, projects, sessions)
 ID = UUID(int=0)
-WORDS = {"model": "offline/skeptic", "kind": "reference_documents", "status": "Current"}
+WORDS = {
+    "model": "offline/skeptic",
+    "kind": "reference_documents",
+    "status": "Current",
+    "amount": "1",
+    "action": "retry",
+}
 
 
 def list_builders() -> list[Callable[..., Call[Any]]]:
@@ -41,7 +47,7 @@ def build_argument(name: str, kind: Any) -> object:
         return QuoteRequest(prompt="A village hall.")
     if isinstance(kind, type) and issubclass(kind, RequestBody):
         return kind.model_construct()
-    return WORDS.get(name, "thesis")
+    return {1: True} if name == "steps" else WORDS.get(name, "thesis")
 
 
 def read_route(build: Callable[..., Call[Any]]) -> tuple[str, str]:

@@ -17,9 +17,10 @@ from dialectic.errors import (
     StreamTruncated,
 )
 from dialectic.providers.catalog import open_provider
+from dialectic.providers.response_head import HEAD_BYTES_MAX, PIECE_BYTES
 from tests.conformance.fault_rows import row, spoken_by
 from tests.conformance.provider_client import CARD, REQUEST, Client
-from tests.conformance.scripted_socket import Close, Drip, Hang, Reset, Wire
+from tests.conformance.scripted_socket import Close, Drip, Flood, Hang, Reset, Wire
 from tests.conformance.wire_formats import Chat, Content, Messages
 from tests.ports import find_free_port
 from tests.problems import refusing
@@ -126,6 +127,55 @@ async def test_the_whole_call_has_a_limit_too(client: Client) -> None:
     assert error.remains.partial_text == "Once"
     assert "0.5 s" in error.message
     await asyncio.wait_for(client.wire.gone.wait(), PATIENCE_S)
+
+
+INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+@row(18, "interim responses without end")
+@pytest.mark.parametrize("is_proxied", [False, True], ids=["directly", "through a proxy"])
+async def test_interim_responses_without_end_end_the_call_and_leave_others_their_turns(
+    client: Client, monkeypatch: pytest.MonkeyPatch, is_proxied: bool
+) -> None:
+    client.wire.play(Flood(INTERIM * 2_000))
+    client.options = {"first_byte_s": 600.0, "timeout_s": 600.0}
+    if is_proxied:
+        monkeypatch.setenv("HTTP_PROXY", client.wire.url)
+        client.options["base_url"] = "http://far.invalid/v1"
+    turns = 0
+
+    async def take_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(take_turns())
+    async with asyncio.timeout(PATIENCE_S):
+        error = await client.fail(ProviderTransient)
+        await client.wire.gone.wait()
+    beside.cancel()
+
+    assert error.remains.was_sent
+    assert turns >= HEAD_BYTES_MAX // PIECE_BYTES
+
+
+async def test_some_interim_responses_and_a_long_body_are_within_the_limit_each_time(
+    client: Client,
+) -> None:
+    text = "word " * (HEAD_BYTES_MAX // 2)
+    interim = INTERIM * (HEAD_BYTES_MAX // 2 // len(INTERIM))
+    body = client.dialect.stream(text)
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: %d\r\n\r\n"
+    client.wire.play(interim, head % len(body), body)
+    provider = open_provider(client.endpoint(), client.key)
+    try:
+        replies = [await provider.complete(CARD, REQUEST, client.pieces.append) for _ in range(3)]
+    finally:
+        await provider.close()
+
+    assert [reply.text for reply in replies] == [text] * 3
+    assert client.wire.connections == 1
 
 
 @pytest.mark.parametrize("has_head", [False, True], ids=["nothing", "only a head"])

@@ -119,6 +119,9 @@ class Project:
             "stage": place.folder.stage,  # type: ignore[union-attr]
             "iteration_number": place.folder.iteration,  # type: ignore[union-attr]
             "contribution_type": place.contribution.contribution_type,  # type: ignore[union-attr]
+            "title": key,
+            "excerpt": "What follows.",
+            "words": len(text.split()),
             "content": text,
             "storage_path": path,
             "size_bytes": len(document.encode()),
@@ -406,6 +409,18 @@ async def _insert_feedback(admin: Any, made: Project) -> None:
     said: list[Row] = [
         {"feedback_type": "stage", "content": "Shorter, please."},
         {"feedback_type": "rating", "content": "", "rating": 4},
+        {
+            "feedback_type": "ruling",
+            "content": "",
+            "subject_id": str(uuid5(SPACE, "claim")),
+            "subject": "Bread for all.",
+            "verdict": "drop",
+            "position_id": str(uuid5(SPACE, "position")),
+            "upheld": "Ten loaves.",
+            "rejected": ["Bread for all."],
+            "created_at": "2026-05-01T12:00:00+00:00",
+            "withdrawn_at": "2026-05-02T11:00:00+00:00",
+        },
     ]
     for nth, columns in enumerate(said):
         row: Row = {
@@ -415,7 +430,7 @@ async def _insert_feedback(admin: Any, made: Project) -> None:
             "user_id": str(made.account.user_id),
             "stage_slug": "thesis",
             "iteration_number": 1,
-            "target_contribution_id": made.contributions[0]["id"] if nth else None,
+            "target_contribution_id": made.contributions[0]["id"] if "rating" in columns else None,
             "created_at": "2026-05-01T11:00:00+00:00",
             **columns,
         }

@@ -234,6 +234,10 @@ def _discarded_file(tenant: Tenant, nth: int) -> Row:
     return {"tenant_id": str(tenant.id), "path": f"{tenant.name}-gone/{nth}.md"}
 
 
+def _removal(tenant: Tenant, nth: int) -> Row:
+    return _of(tenant, "dialectic_removals", nth, kind="chat", changed_in="3")
+
+
 def _resource(tenant: Tenant, nth: int) -> Row:
     return _of(
         tenant,
@@ -260,6 +264,26 @@ def _job(tenant: Tenant, nth: int) -> Row:
         payload={"job_type": "plan"},
         max_retries=3,
     )
+
+
+def _draft(tenant: Tenant, nth: int) -> Row:
+    return {
+        "tenant_id": str(tenant.id),
+        "job_id": tenant.row_id("dialectic_generation_jobs", nth),
+        "session_id": tenant.row_id("dialectic_sessions"),
+        "attempt": 1,
+        "turn": 0,
+        "phase": "writing",
+        "text": "So far.",
+    }
+
+
+def _draft_watch(tenant: Tenant, nth: int) -> Row:
+    return {
+        "tenant_id": str(tenant.id),
+        "session_id": tenant.row_id("dialectic_sessions", nth),
+        "watched_until": "2100-01-01T00:00:00Z",
+    }
 
 
 def _contribution(tenant: Tenant, nth: int) -> Row:
@@ -316,6 +340,17 @@ def _text_vectors(tenant: Tenant, nth: int) -> Row:
     )
 
 
+def _provenance(tenant: Tenant, nth: int) -> Row:
+    return {
+        "tenant_id": str(tenant.id),
+        "contribution_id": tenant.row_id("dialectic_contributions"),
+        "kind": "origin",
+        "method": f"points/{nth}",
+        "inputs_sha256": HASH,
+        "report": {},
+    }
+
+
 def _compression(tenant: Tenant, nth: int) -> Row:
     return _of(
         tenant,
@@ -329,6 +364,20 @@ def _compression(tenant: Tenant, nth: int) -> Row:
         budget_tokens=nth,
         job_id=tenant.row_id("dialectic_generation_jobs"),
         attempt=1,
+    )
+
+
+def _share(tenant: Tenant, nth: int) -> Row:
+    return _of(
+        tenant,
+        "dialectic_shares",
+        nth,
+        session_id=tenant.row_id("dialectic_sessions"),
+        user_id=tenant.row_id("users"),
+        secret_sha256="\\x" + hashlib.sha256(f"{tenant.name} share {nth}".encode()).hexdigest(),
+        has_drafts=False,
+        has_names=True,
+        expires_at="2100-01-01T00:00:00Z",
     )
 
 
@@ -496,11 +545,17 @@ TABLES = {
     "dialectic_discarded_files": Table(_discarded_file, key=("tenant_id", "path")),
     "dialectic_project_resources": Table(_resource),
     "dialectic_generation_jobs": Table(_job),
+    "dialectic_drafts": Table(_draft, key=("tenant_id", "job_id")),
+    "dialectic_draft_watches": Table(_draft_watch, key=("tenant_id", "session_id")),
     "dialectic_contributions": Table(_contribution),
     "dialectic_chunks": Table(_chunk),
     "dialectic_text_vectors": Table(_text_vectors),
     "dialectic_compressions": Table(_compression),
     "dialectic_feedback": Table(_feedback),
+    "dialectic_shares": Table(_share),
+    "dialectic_provenance": Table(
+        _provenance, key=("tenant_id", "contribution_id", "kind", "method", "inputs_sha256")
+    ),
     "dialectic_memory_sources": Table(
         _memory_source, key=("tenant_id", "source_id", "embedding_model")
     ),
@@ -510,6 +565,7 @@ TABLES = {
     "chats": Table(_chat),
     "chat_messages": Table(_chat_message),
     "notifications": Table(_notification, key=("tenant_id", "title")),
+    "dialectic_removals": Table(_removal, key=("tenant_id", "kind", "id")),
     "notification_counters": Table(_notification_counter, key=("tenant_id",), seeded=1),
 }
 

@@ -14,7 +14,8 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from dialectic.contract.events import FROM_THE_START, StateReset, format_id
+from dialectic.contract.events import StateReset
+from dialectic.core.stream_position import FROM_THE_START, format_id
 from dialectic.core.strict_json import Json
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Connection, Database
 from dialectic.db.tables import notifications, records

@@ -30,9 +30,10 @@ ONLY_APP = {
     *(
         ("accounts", name)
         for name in load_queries("accounts")
-        if name not in ("sweep", "find_wallet", "list_members", "find_role")
+        if name not in ("sweep", "find_wallet", "list_members", "find_role", "load_profile")
     ),
     *(("idempotency", name) for name in load_queries("idempotency")),
+    *(("shares", name) for name in load_queries("shares")),
     ("records", "open_account"),
     ("ledger", "open_wallet"),
     ("ledger", "fund_wallet"),
@@ -42,6 +43,8 @@ ONLY_APP = {
     ("figures", "load_figures"),
     ("records", "drop_seat"),
     ("records", "settle_stages"),
+    ("drafts", "watch"),
+    ("drafts", "read"),
     *(("endpoints", f"{verb}_endpoint") for verb in ("insert", "replace", "delete")),
 }
 ONLY_WORKER = {
@@ -62,6 +65,8 @@ ONLY_WORKER = {
     ("ledger", "watch_funds"),
     ("accounts", "sweep"),
     ("notifications", "prune"),
+    ("drafts", "write"),
+    ("drafts", "sweep"),
 }
 JOBS = "dialectic_generation_jobs"
 CONTRIBUTIONS = "dialectic_contributions"

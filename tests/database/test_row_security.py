@@ -46,9 +46,14 @@ MONEY = frozenset(
         "dialectic_session_spending",
     }
 )
-READ_ONLY = frozenset({"tenants", "users", "memberships", "notification_counters"}) | MONEY
+# What is being written at the moment, and who watches.
+DRAFTS = frozenset({"dialectic_drafts", "dialectic_draft_watches"})
+PEOPLE = frozenset(
+    {"tenants", "users", "memberships", "notification_counters", "dialectic_removals"}
+)
+READ_ONLY = PEOPLE | MONEY | DRAFTS | {"dialectic_removals"}
 # Who comes in is no business of a worker.
-ONLY_OF_THE_APP = frozenset({"access_tokens", "idempotency_keys"})
+ONLY_OF_THE_APP = frozenset({"access_tokens", "idempotency_keys", "dialectic_shares"})
 # A worker ends jobs; it never makes them disappear.
 NOT_DELETED_BY_WORKERS = frozenset({"dialectic_generation_jobs"})
 # A worker uses what a tenant added; it never changes it.
@@ -78,6 +83,7 @@ INDEXES_ACROSS_TENANTS = {
     "files_waiting": "any worker carries to storage what another one left, of all tenants",
     "discarded_files_due": "any worker deletes what another process left, of all tenants",
     "tokens_by_secret": "a token is looked up before its tenant is known",
+    "shares_by_secret": "a link is looked up before its tenant is known",
     "sessions_by_end": "the sweeper looks at the sessions of all tenants that ended",
     "keys_by_age": "the sweeper looks at the oldest answers of all tenants",
     **{
@@ -96,12 +102,12 @@ FUNCTIONS_OF_BOTH = {
         "announce_to_user",
         "begin_stage",
         "read_events",
-        "list_news",
+        *("list_news", "list_changed_tenants", "is_newer"),
         "allow_probes",
         "list_endpoints",
     ),
     *("admit_call", "report_call", "match_dialectic_chunks", "add_tallies"),
-    *("reserve_funds", "load_funds", "is_under_way", "list_read_versions"),
+    *("reserve_funds", "load_funds", "read_funds", "is_under_way", "list_read_versions"),
     *("settle_hold", "void_hold", "lose_hold"),
     *("mark_files_written", "make_description_due"),
 }
@@ -111,7 +117,7 @@ MAKING_MONEY = {
 }
 KNOWING_PEOPLE = {
     *("open_account", "add_account", "find_account", "list_users", "find_token", "has_tokens"),
-    "list_ended_tokens",
+    *("list_ended_tokens", "find_share"),
     *("create_organization", "set_member", "remove_member", "list_tenants"),
     *("claim_key", "clock"),
 }
@@ -120,7 +126,8 @@ FUNCTIONS = {
     | MAKING_MONEY
     | KNOWING_PEOPLE
     | {"load_figures"}
-    | {"drop_seat", "settle_stages"},
+    | {"drop_seat", "settle_stages"}
+    | {"watch_drafts", "read_drafts"},
     WORKER_ROLE: FUNCTIONS_OF_BOTH
     | {"sweep_access"}
     | {"claim_jobs", "turn_away_jobs", "extend_leases", "sweep_jobs", "take_waiting_files"}
@@ -132,6 +139,8 @@ FUNCTIONS = {
         "find_session_due",
         "rerun_needed",
         "take_discarded_files",
+        "write_drafts",
+        "sweep_drafts",
     },
 }
 

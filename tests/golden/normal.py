@@ -22,7 +22,9 @@ MANIFEST = "manifest.json"
 # The offset from UTC stays: it is part of the form.
 _TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?")
 _DAY = re.compile(rb"\b\d{4}-\d\d-\d\d\b")
-_DURATION = re.compile(r'("processing_time_ms": ?)\d+')
+_DURATION = re.compile(r'("(?:processing_time|duration)_ms": ?)\d+')
+# How many transactions there were depends on how the jobs fell together.
+_HORIZON = re.compile(r"^(id: [0-9a-f]{8}\.\d+\.)\d+$", re.MULTILINE)
 # A stage that ends before the stage in front of it has no start.
 _START = re.compile(r'("started_at": ?)(null|"<time>Z")')
 # A server draws it, so that clients do not come back all at once.
@@ -30,7 +32,8 @@ _RETRY = re.compile(r"^retry: \d+$", re.MULTILINE)
 
 
 def hide_times(text: str) -> str:
-    """Replace times and durations by their names."""
+    """Replace times, durations and positions in time by their names."""
+    text = _HORIZON.sub(r"\1<horizon>", text)
     return _DURATION.sub(r'\1"<ms>"', _TIME.sub("<time>", text))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
 import functools
 from collections.abc import AsyncIterator
@@ -18,9 +19,10 @@ from starlette.datastructures import State
 
 from dialectic.api.app import PING_S, build_api, build_app
 from dialectic.app import accounts, sessions
+from dialectic.app.changes import build_source
 from dialectic.app.transaction import Tenant
 from dialectic.core.access import Scope
-from dialectic.core.job import ENDED
+from dialectic.core.job import ENDED, WAITING, JobStatus
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Database
 from dialectic.db.tables.records import Account
 from dialectic.engine import Engine
@@ -84,8 +86,23 @@ class Api:
         """A guest of an earlier time, by their token."""
         return ApiUser(account, token, open_client(self.app, {"Authorization": f"Bearer {token}"}))
 
+    async def enter(self, user: ApiUser, organization: UUID) -> ApiUser:
+        """A member of an organisation there, with a token for it that has every scope."""
+        inside = replace(user.account, tenant_id=organization)
+        issued = await accounts.issue_token(
+            self.engine.db, accounts.build_owner(inside), name="test", scopes=None
+        )
+        return self.come_back(inside, issued.secret.reveal())
+
     async def work(self, user: ApiUser, session_id: str) -> None:
         """Work until nothing of a session is left that could be worked on."""
+        await self._work(user, session_id, ENDED)
+
+    async def work_until_paused(self, user: ApiUser, session_id: str) -> None:
+        """Work until what is left of a session waits for a person."""
+        await self._work(user, session_id, ENDED | WAITING | {JobStatus.PAUSED})
+
+    async def _work(self, user: ApiUser, session_id: str, resting: frozenset[JobStatus]) -> None:
         worker = Worker(self.worker_engine, concurrency=8)
         working = asyncio.create_task(worker.run())
 
@@ -93,7 +110,9 @@ class Api:
             overview = await Tenant(self.engine, user.account).run(
                 sessions.get_detail, UUID(session_id)
             )
-            return all(job.status in ENDED for job in overview.jobs)
+            statuses = {job.status for job in overview.jobs} - resting
+            # What waits for others stands still if all of those do.
+            return not statuses or statuses - WAITING == {JobStatus.PAUSED}
 
         try:
             await until(self.engine.address, rests, patience_s=PATIENCE_S)
@@ -101,9 +120,9 @@ class Api:
             worker.stop()
             await asyncio.wait_for(working, PATIENCE_S)
 
-    async def fund(self, user: ApiUser) -> None:
-        """Put a dollar into a guest's wallet."""
-        deposit = Deposit(key=str(uuid4()), amount_credits=1_000_000)
+    async def fund(self, user: ApiUser, amount_credits: int = 1_000_000) -> None:
+        """Put a dollar, or another amount, into a guest's wallet."""
+        deposit = Deposit(key=str(uuid4()), amount_credits=amount_credits)
         account = user.account
         await self.engine.db.transact(
             account.tenant_id, lambda c: wallets.top_up(c, account.wallet_id, deposit)
@@ -157,9 +176,10 @@ async def open_api(
     async with (
         Database.open(address, APP_ROLE, size=5, patience_s=patience_s) as db,
         Database.open(address, WORKER_ROLE, size=5, patience_s=30.0) as worker_db,
-        open_hub(address) as hub,
+        contextlib.AsyncExitStack() as stack,
     ):
         engine = build_engine(address, chosen, catalog, db)
+        hub = await stack.enter_async_context(open_hub(address, source=build_source(engine)))
         drafts = home / "drafts"
         drafts.mkdir(parents=True, exist_ok=True)
         app = build_app(

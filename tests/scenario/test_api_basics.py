@@ -34,7 +34,8 @@ async def test_a_project_is_made_of_a_prompt_and_found_again(api: Api) -> None:
     assert (made["name"], made["slug"], made["prompt"]) == ("Village hall", "village-hall", PROMPT)
     assert await api.anna.get(f"/projects/{made['id']}") == made
     (listed,) = (await api.anna.get("/projects"))["items"]
-    assert listed == {key: value for key, value in made.items() if key not in ("prompt", "overlay")}
+    told = {key: value for key, value in made.items() if key not in ("prompt", "overlay")}
+    assert {key: listed[key] for key in told} == told
     (prompt,) = (await api.anna.get(f"/projects/{made['id']}/resources"))["items"]
     assert prompt["kind"] == "initial_user_prompt"
 
@@ -66,7 +67,9 @@ async def test_a_session_is_begun_looked_at_changed_and_quoted(api: Api) -> None
     uncapped = (await api.anna.client.patch(path, json={"max_output_tokens": None})).json()
     assert uncapped == changed | {"max_output_tokens": None}
     quoted = await api.anna.get(f"{path}/quote")
-    assert (quoted["planned_calls"], quoted["models"]) == (2, changed["models"])
+    assert (quoted["calls"], quoted["models"]) == (2, changed["models"])
+    assert (quoted["is_play"], quoted["lines"]) == (True, None)
+    assert len((await api.anna.get(f"{path}/quote", lines=True))["lines"]["lines"]) == 2
     (listed,) = (await api.anna.get(f"/projects/{session['project_id']}/sessions"))["items"]
     assert listed["id"] == session["id"]
 

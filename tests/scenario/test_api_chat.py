@@ -14,6 +14,7 @@ import httpx2
 import pytest
 
 from dialectic.api.server import open_server
+from dialectic.app.live_answers import LiveAnswer
 from dialectic.core.sse import EventParser
 from dialectic.db.pool import Address
 from dialectic.ledger import audit
@@ -255,3 +256,115 @@ async def test_a_client_that_leaves_during_a_call_is_answered_later_and_the_mode
     other = await api.anna.client.post("/chat", json=build_wish("Other."), headers=key)
     check_problem(other, 422, "idempotency_key_reused")
     assert await find_breaches(api) == []
+
+
+# -- joining, branching, estimating ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("message", "ends_with"), [("Wait.", "reply"), ("Wait, and fail.", "problem")]
+)
+async def test_an_answer_is_joined_after_the_asking_page_was_closed(
+    shared: Address, simulator: Simulator, tmp_path: Path, message: str, ends_with: str
+) -> None:
+    async with open_paid(shared, simulator, tmp_path / "home", ping_s=0.05) as api:
+        chat_id = (await api.anna.post("/chat", build_wish()))["chat_id"]
+        path = f"/chats/{chat_id}"
+        idle = await api.anna.client.get(f"{path}/stream")
+        assert check_problem(idle, 409, "conflict")["reason"] == "no_answer_here"
+        simulator.hold("door")
+        wish = build_wish(message, chat_id=chat_id, stream=True)
+        asking = asyncio.create_task(api.anna.client.post("/chat", json=wish))
+        await simulator.wait_arrived(2)
+        pending = (await api.anna.get(path))["pending"]
+        assert (pending["question"], pending["model"]) == (message, WRITER)
+        asking.cancel()
+        await asyncio.wait({asking})
+        check_problem(await api.ben.client.get(f"{path}/stream"), 404, "not_found")
+
+        headers = {"Authorization": f"Bearer {api.anna.token}"}
+        async with (
+            open_server(api.app, api.hub, host="127.0.0.1", port=0) as running,
+            httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S) as client,
+            client.stream("GET", f"{running.url}/api/v1{path}/stream") as answer,
+        ):
+            lines = answer.aiter_lines()
+            assert await anext(lines) == ": still here"
+            simulator.release("door")
+            told = parse_events("".join([f"{line}\n" async for line in lines]))
+        assert (answer.headers["x-chat-id"], told[-1][0]) == (chat_id, ends_with)
+        said = "".join(data["text"] for name, data in told if name == "delta")
+        assert said == (TEXT if ends_with == "reply" else "")
+        chat = await api.anna.get(path)
+        assert chat["pending"] is None
+        assert len(chat["messages"]) == (4 if ends_with == "reply" else 2)
+        assert await find_breaches(api) == []
+
+
+async def test_who_joins_late_reads_an_answer_from_its_first_word() -> None:
+    live = LiveAnswer("Name a bakery.", WRITER)
+    live.add("The old ")
+    live.add("mill")
+    late = live.read()
+    assert await anext(late) == "The old mill"
+    waiting = asyncio.ensure_future(anext(late))
+    await asyncio.sleep(0)
+    live.add(".")
+    assert await waiting == "."
+    live.end(None, None)
+    assert [piece async for piece in late] == []
+    assert [piece async for piece in live.read()] == ["The old mill."]
+
+
+async def test_a_replaced_question_begins_a_branch_and_the_old_one_can_be_continued(
+    api: Api, simulator: Simulator
+) -> None:
+    first = await api.anna.post("/chat", build_wish("First."))
+    chat_id = first["chat_id"]
+    second = await api.anna.post("/chat", build_wish("Second.", chat_id=chat_id))
+    wish = build_wish("Instead.", chat_id=chat_id, rewind_from_message_id=second["question_id"])
+    instead = await api.anna.post("/chat", wish)
+    assert (await api.anna.get(f"/chats/{chat_id}"))["branches"] == []
+    chat = await api.anna.get(f"/chats/{chat_id}", with_branches=True)
+    assert [one["content"] for one in chat["branches"]] == ["Second.", TEXT]
+    starts = [one["previous_id"] for one in (chat["branches"][0], chat["messages"][2])]
+    assert starts == [first["message_id"]] * 2
+
+    path = f"/chats/{chat_id}/branch"
+    back = await api.anna.post(path, {"message_id": second["question_id"]})
+    assert [one["content"] for one in back["messages"]] == ["First.", TEXT, "Second.", TEXT]
+    await api.anna.post("/chat", build_wish("Third.", chat_id=chat_id))
+    body = simulator.log.calls[-1].body
+    assert body is not None
+    said = [one["content"] for one in body["messages"]]
+    assert said == ["First.", TEXT, "Second.", TEXT, "Third."]
+    there = await api.anna.post(path, {"message_id": instead["message_id"]})
+    assert [one["content"] for one in there["messages"]] == ["First.", TEXT, "Instead.", TEXT]
+    again = await api.anna.post(path, {"message_id": second["question_id"]})
+    assert len(again["messages"]) == 6, "the newest end of the branch"
+    missing = await api.anna.client.post(path, json={"message_id": str(uuid4())})
+    assert check_problem(missing, 404, "not_found")["reason"] == "no_message"
+
+
+async def test_the_cost_of_a_question_is_estimated_without_asking_it(
+    api: Api, simulator: Simulator
+) -> None:
+    short = await api.anna.post("/chat/estimate", build_wish())
+    long = await api.anna.post("/chat/estimate", build_wish("Name a bakery. " * 100))
+    whole = await api.anna.post("/chat/estimate", build_wish(continue_until_complete=True))
+    assert 0 < short["input_tokens"] < long["input_tokens"]
+    assert not short["is_play"]
+    assert 0 < float(short["expected"]) < float(short["worst"]) < float(whole["worst"])
+    assert simulator.log.calls == []
+    assert (await api.anna.get("/chats"))["items"] == []
+    reply = await api.anna.post("/chat", build_wish())
+    (paid,) = [
+        one
+        for one in (await api.anna.get("/wallet/transactions"))["items"]
+        if one["type"] == "usage"
+    ]
+    assert float(paid["amount"]) <= float(short["worst"])
+    empty = await api.anna.client.post("/chat/estimate", json=build_wish(" "))
+    check_problem(empty, 400, "invalid_request")
+    foreign = build_wish(chat_id=reply["chat_id"])
+    check_problem(await api.ben.client.post("/chat/estimate", json=foreign), 404, "not_found")

@@ -34,6 +34,11 @@ class PlanClient:
         url = f"{self.path}/plan/file"
         return await self.client.put(url, params=query, json=body, headers=headers)
 
+    async def tick(self, file: str, steps: dict[str, bool], **headers: str) -> httpx2.Response:
+        query = {"path": f"{self.slug}/{file}"}
+        url = f"{self.path}/plan/file"
+        return await self.client.patch(url, params=query, json={"steps": steps}, headers=headers)
+
     async def move(self, file: str, status: str, **headers: str) -> httpx2.Response:
         query = {"path": f"{self.slug}/{file}"}
         body = {"status": status}
@@ -78,6 +83,21 @@ async def test_a_file_is_replaced_only_as_it_was_seen(plan: PlanClient) -> None:
     late = await plan.put("Pending/01 mine.md", "Something else.", **headers)
     check_problem(late, 412, "precondition_failed")
     assert (await plan.read("Pending/01 mine.md")).content == b"- [x] Dig.\n"
+
+
+async def test_an_edit_of_a_file_that_was_moved_or_deleted_meanwhile_makes_no_second_one(
+    plan: PlanClient,
+) -> None:
+    seen = (await plan.list())["Pending/01 mine.md"]["etag"]
+    assert (await plan.move("Pending/01 mine.md", "Current")).status_code == 200
+    for known in (seen, "*"):
+        late = await plan.put("Pending/01 mine.md", "- [x] Dig.\n", **{"If-Match": known})
+        check_problem(late, 412, "precondition_failed")
+    assert list(await plan.list()) == ["Current/01 mine.md"]
+    assert (await plan.delete("Current/01 mine.md")).status_code == 204
+    late = await plan.put("Current/01 mine.md", "- [x] Dig.\n", **{"If-Match": seen})
+    check_problem(late, 412, "precondition_failed")
+    assert await plan.list() == {}
 
 
 async def test_a_file_moves_once_however_often_it_is_asked(plan: PlanClient) -> None:
@@ -164,3 +184,39 @@ async def test_a_deleted_project_takes_the_persons_files_along(
 ) -> None:
     assert (await api.anna.client.delete(plan.path)).status_code == 204
     assert not list((tmp_path / "home").rglob("*mine.md"))
+
+
+async def test_a_ticked_step_is_ticked_in_the_file_and_nothing_else_changes(
+    plan: PlanClient,
+) -> None:
+    text = "# Rooms\r\n\r\n- [ ] 1. Ask.\r\n  - [ ] part of it\r\n- [x] 2. Count.\r\n"
+    await plan.put("Pending/rooms.md", text)
+
+    ticked = await plan.tick("Pending/rooms.md", {"1": True, "2": False})
+
+    assert ticked.status_code == 200, ticked.text
+    assert ticked.json()["title"] == "Rooms"
+    assert ticked.json()["steps"] == [
+        {"number": 1, "text": "Ask.", "is_done": True},
+        {"number": 2, "text": "Count.", "is_done": False},
+    ]
+    found = (await plan.read("Pending/rooms.md")).content.decode()
+    assert found == text.replace("[ ] 1", "[x] 1").replace("[x] 2", "[ ] 2")
+
+
+async def test_a_tick_on_a_file_that_has_changed_or_lacks_the_step_changes_nothing(
+    plan: PlanClient,
+) -> None:
+    before = (await plan.list())["Pending/01 mine.md"]
+    seen = before["etag"]
+    missing = await plan.tick("Pending/01 mine.md", {"1": True, "7": True})
+    check_problem(missing, 404, "not_found")
+    assert missing.json()["reason"] == "no_step"
+    assert (await plan.list())["Pending/01 mine.md"] == before
+    await plan.put("Pending/01 mine.md", "- [ ] Dig deeper.\n")
+    late = await plan.tick("Pending/01 mine.md", {"1": True}, **{"If-Match": seen})
+    check_problem(late, 412, "precondition_failed")
+    nowhere = await plan.tick("Pending/none.md", {"1": True})
+    check_problem(nowhere, 404, "not_found")
+    own = await plan.tick("other.md", {"1": True})
+    assert own.status_code in (400, 422)

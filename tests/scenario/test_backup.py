@@ -35,7 +35,13 @@ async def restored_from(
 ) -> AsyncIterator[Address]:
     """Dump a database that is in use, and restore it under another name."""
     programs, dump = load_programs(shared=False), folder / "dialectic.dump"
-    await run(programs / "pg_dump", "--format=custom", f"--file={dump}", address.url)
+    await run(
+        programs / "pg_dump",
+        "--format=custom",
+        "--no-unlogged-table-data",
+        f"--file={dump}",
+        address.url,
+    )
     await execute_as_superuser(server, f"create database {RESTORED}", "postgres")
     try:
         url = server.url(user="postgres", database=RESTORED)

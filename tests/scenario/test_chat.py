@@ -26,6 +26,7 @@ from dialectic.errors import (
     NotFound,
     ProviderAuth,
     ProviderError,
+    ProviderTransient,
     RemedyAction,
     UsageError,
 )
@@ -308,6 +309,59 @@ async def test_the_money_of_a_long_answer_is_not_given_up_while_its_last_call_ma
     assert reply.usage.calls == len(await list_holds(installation)) > 1
     assert {hold["state"] for hold in await list_holds(installation)} == {"posted"}
     assert await find_breaches(installation) == []
+
+
+async def test_an_answer_that_is_stopped_keeps_its_text_and_pays_for_what_arrived(
+    installation: Installation, simulator: Simulator
+) -> None:
+    once, stopping = iter([simulator.hold]), asyncio.Event()
+
+    def hold_up_the_second(_piece: str) -> None:
+        for hold in once:
+            hold()
+
+    question = ChatRequest(
+        message="Name a bakery.", model=MODEL, continue_until_complete=True, max_output_tokens=300
+    )
+    asking = asyncio.create_task(
+        chat.send(
+            installation.engine,
+            installation.account,
+            question,
+            hold_up_the_second,
+            stopping=stopping,
+        )
+    )
+    await simulator.wait_arrived(2)
+    stopping.set()
+    reply = await asking
+    simulator.release()
+    assert (reply.incomplete, reply.flags[0], reply.usage.calls) == (True, "stopped", 2)
+    assert reply.content
+    states = [hold["state"] for hold in await list_holds(installation)]
+    assert states == ["posted", "voided"]
+    assert await load_held(installation) == 0
+    assert await find_breaches(installation) == []
+
+
+async def test_an_answer_that_is_stopped_before_its_first_word_leaves_nothing(
+    installation: Installation, simulator: Simulator
+) -> None:
+    simulator.hold()
+    stopping = asyncio.Event()
+    question = ChatRequest(message="Name a bakery.", model=MODEL)
+    asking = asyncio.create_task(
+        chat.send(installation.engine, installation.account, question, stopping=stopping)
+    )
+    await simulator.wait_arrived(1)
+    stopping.set()
+    with pytest.raises(ProviderTransient) as raised:
+        await asking
+    simulator.release()
+    assert raised.value.reason == "stopped"
+    assert [hold["state"] for hold in await list_holds(installation)] == ["voided"]
+    assert await installation.fetch("select * from chats") == []
+    assert await load_held(installation) == 0
 
 
 async def sweep_at(installation: Installation, moment: datetime) -> list[str]:

@@ -129,7 +129,9 @@ def test_events_are_resumed_behind_the_last_one_that_was_seen(
 
     again = client.events(after=first[0].resume_id, session=session.id)
 
-    assert [next(again) for _ in range(2)] == first[1:]
+    # Ids also hold up to where changes were told, which a later stream knows better.
+    seen = [one.model_copy(update={"resume_id": None}) for one in first[1:]]
+    assert [next(again).model_copy(update={"resume_id": None}) for _ in range(2)] == seen
 
 
 def test_a_request_under_one_name_is_carried_out_once(client: Client) -> None:

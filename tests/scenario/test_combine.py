@@ -172,11 +172,8 @@ async def quote_all(paid_session: PaidSession, tmp_path: Path, models: int) -> Q
         process=load_process(str(tmp_path / "heap")),
         max_output_tokens=ANSWER_TOKENS,
     )
-    return (
-        await quotes.quote_run(
-            paid_session.installation.engine, paid_session.installation.account, ask
-        )
-    ).lines
+    tenant = Tenant(paid_session.installation.engine, paid_session.installation.account)
+    return (await quotes.quote_run(tenant, ask, with_lines=True)).work
 
 
 async def test_a_heap_becomes_one_level_and_the_reader_sees_what_was_merged_and_no_original(

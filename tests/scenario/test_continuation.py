@@ -585,7 +585,8 @@ def test_a_run_that_is_not_to_go_on_leaves_what_it_got(home: Home) -> None:
     result = home.tell("run", *LIMITED, "--no-continue", "--name", "not-on", PROMPT)
     assert result.code == 0, result.stderr
     assert "(incomplete)" in result.stderr
-    assert not [path for path in read_project(home, "not-on") if "/_work/" in path]
+    (turn,) = [path for path in read_project(home, "not-on") if "/_work/" in path]
+    assert turn.endswith("_continuation_0.md"), "a person may let it go on later"
     shown = home.tell("status", result.session)
     assert "Cut off   " in shown.stdout
     assert home.read_status(result.session)["session"]["continue_until_complete"] is False

@@ -17,7 +17,7 @@ from chaos.event_clients import Frame, Line
 from chaos.event_server import build_app, serving
 from dialectic.api.event_stream import Pace
 from dialectic.api.server import Running, open_server
-from dialectic.contract.events import format_id
+from dialectic.core.stream_position import format_id
 from dialectic.db.pool import WORKER_ROLE, Address, Connection, Database
 from dialectic.db.tables import notifications, records
 from dialectic.db.tables.records import Account

@@ -12,6 +12,7 @@ import pytest
 from dialectic.db.pool import Address
 from dialectic.errors import NotFound
 from dialectic.postgres import embedded
+from dialectic.processes.loader import load_process
 from tests.database.job_table import database_of_a_module
 from tests.problems import check_problem
 from tests.scenario.api_in_process import Api, open_api
@@ -138,10 +139,11 @@ async def test_the_system_prompts_of_sessions_are_listed_and_open_a_chat(api: Ap
     prompts = (await api.ben.get("/system-prompts"))["items"]
     role = next(one for one in prompts if one["name"] == "thesis_role")
     assert role["processes"] == ["standard"]
-    assert {one["name"] for one in prompts} == {
+    assert {one["name"] for one in prompts if one["is_role"]} == {
         f"{stage}_role"
         for stage in ("thesis", "antithesis", "synthesis", "parenthesis", "paralysis")
     }
+    assert {one["name"] for one in prompts} == set(load_process("standard").prompts)
     question = {
         "message": "Name a bakery.",
         "model": "offline/skeptic",

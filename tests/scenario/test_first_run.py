@@ -312,6 +312,18 @@ async def test_the_check_is_skipped_on_request(misled: Newcomer) -> None:
 # -- the wheel -------------------------------------------------------------------------------------
 
 
+def list_static(source: Path) -> dict[str, int]:
+    """List the files that browsers get, with their sizes."""
+    folder = source / "dialectic" / "web" / "static"
+    found = {
+        str(path.relative_to(folder)): path.stat().st_size
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+    assert "shell.html" in found
+    return found
+
+
 async def test_the_installed_wheel_leads_from_a_key_to_a_plan(
     newcomer: Newcomer, tmp_path: Path
 ) -> None:
@@ -329,6 +341,8 @@ async def test_the_installed_wheel_leads_from_a_key_to_a_plan(
     (site,) = (tmp_path / "venv").glob("lib/python*/site-packages")
     others = next(path for path in map(Path, sys.path) if path.name == "site-packages")
     (site / "others.pth").write_text(f"{others}\n")
+    # Every file of the web app came along: what runs is what is in the repository.
+    assert list_static(site) == list_static(root / "src")
     screen = await asyncio.to_thread(
         lambda: sit_at_terminal(
             ("run", PROMPT, "--out", "plans"),

@@ -7,6 +7,7 @@ import base64
 import json
 import shlex
 import signal
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,6 +61,9 @@ REFUSED = {
     "dialectic edit 7f94": 2,  # no terminal, so no editor
     'dialectic delete "Village hall"': 2,  # no terminal to ask at
     "dialectic notifications read 12 13": 2,  # no such notifications
+    "dialectic rule 41ac 9c1e --for 07d2": 2,  # one model contradicts no other
+    'dialectic rule 41ac 9c1e "The deposit is 30 euros."': 2,
+    "dialectic rule 41ac 9c1e --withdraw": 2,
 }
 WAITS = 3
 
@@ -108,6 +112,9 @@ def world(made_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     monkeypatch.chdir(folder)
     for name, text in FILES.items():
         (folder / name).write_text(text)
+    (tmp_path / "gitconfig").write_text("[user]\n\tname = Anna\n\temail = anna@example.org\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
+    subprocess.run(["git", "init", "--quiet", "--bare", "plans.git"], check=True)
     with copy_home(made_home, tmp_path / "home") as home:
         run = ("run", PROMPT, "--models", MODEL)
         done = home.tell(*run, "--name", "Village hall").session

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from dialectic.core.money.price import format_roughly
 from dialectic_simulator import Simulator, open_simulator
 from tests.command_pool import CommandResult
 from tests.properties import examples
@@ -145,6 +146,34 @@ async def test_an_interrupted_session_is_paused_and_only_resume_takes_it_up(home
         resumed = await desk.tell("resume", session)
         assert resumed.code == 0, resumed.stderr
         assert desk.calls > before
+
+
+async def test_a_run_that_is_paused_from_elsewhere_sums_up_all_that_was_written_and_paid(
+    home: Home,
+) -> None:
+    words = ("run", "--yes", "--models", "play/m*3", "--until", "antithesis", PROMPT)
+    async with open_desk(home, HELD) as desk:
+        desk.simulator.hold()
+        process = home.start(*words)
+        try:
+            await desk.wait_arrived(3)
+            ((session, *_),) = [
+                line.split() for line in (await desk.tell("status")).stdout.splitlines()[:1]
+            ]
+            paused = await desk.tell("pause", session)
+            assert paused.code == 0, paused.stderr
+            desk.simulator.release()
+            result = await asyncio.to_thread(wait_for, process)
+        finally:
+            process.kill()
+        found = await asyncio.to_thread(home.read_status, session)
+    assert result.code == 3, result.stderr
+    (total,) = re.findall(r"(\d+) documents, .* written, (\$[\d.]+)", result.stderr)
+    assert total == (
+        str(len(found["contributions"])),
+        format_roughly(found["session"]["spent_credits"]),
+    )
+    assert found["contributions"]
 
 
 async def test_the_second_interrupt_drops_the_calls_and_says_then_and_there_what_that_costs(

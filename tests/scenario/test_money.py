@@ -195,8 +195,7 @@ async def test_an_answer_that_money_limits_is_flagged_and_announced(
 ) -> None:
     await paid_session.put_in(LITTLE)
     quoted = await quotes.quote_run(
-        paid_session.installation.engine,
-        paid_session.installation.account,
+        Tenant(paid_session.installation.engine, paid_session.installation.account),
         RunRequest(prompt=PROMPT, models=[WRITER], until="thesis"),
     )
     session_id = await paid_session.installation.play([WRITER], until="thesis")
@@ -699,18 +698,15 @@ async def test_a_quote_for_three_models_comes_near_what_they_cost_and_never_belo
     ask = RunRequest(prompt=PROMPT, models=[WRITER] * 3, process=build_unrepaired())
     async with open_paid_session(server, template, tmp_path / "home", {}) as paid_session:
         await paid_session.put_in(PLENTY)
-        quoted = (
-            await quotes.quote_run(
-                paid_session.installation.engine, paid_session.installation.account, ask
-            )
-        ).lines
+        tenant = Tenant(paid_session.installation.engine, paid_session.installation.account)
+        quoted = (await quotes.quote_run(tenant, ask, with_lines=True)).work
         session_id = await paid_session.installation.play([WRITER] * 3)
         posted = await paid_session.check_books(session_id)
         assert paid_session.calls == len(posted)
-    figures, bound = quoted.figures, quoted.as_dict()["bound"]
+    figures = quoted.figures
     assert quoted.planned_calls == 57
-    assert bound["continuations"]["calls"] == 57 * 5
-    assert bound["retries"]["calls"] == (57 + 57 * 5) * 3
+    assert figures.continuations.calls == 57 * 5
+    assert figures.retries.calls == (57 + 57 * 5) * 3
     paid = sum(row["charged_credits"] for row in posted)
     assert figures.likely.credits == pytest.approx(paid, rel=0.25)
     assert paid <= figures.worst.credits

@@ -344,24 +344,17 @@ async def test_a_token_without_the_scope_and_a_member_change_no_endpoint(houses:
     assert check_problem(answer, 403, "forbidden")["reason"] == "missing_scope"
     check_problem(await guest.client.delete("/endpoints/acme"), 403, "forbidden")
     organization = UUID((await api.anna.post("/organizations", {"name": "Bakers"}))["id"])
-    anna = await enter(api, api.anna, organization)
+    anna = await api.enter(api.anna, organization)
     await anna.post("/endpoints", build_request(houses.annas))
     inside = replace(accounts.build_owner(api.anna.account), tenant_id=organization)
     name = (await api.ben.get("/members"))["items"][0]["name"]
     await accounts.set_member(api.engine.db, inside, name, Role.MEMBER)
-    ben = await enter(api, api.ben, organization)
+    ben = await api.enter(api.ben, organization)
     assert await list_names(ben) == {"acme"}
     answer = await ben.client.post("/endpoints", json=build_request(houses.annas, replace=True))
     assert check_problem(answer, 403, "forbidden")["reason"] == "role"
     assert check_problem(await ben.client.delete("/endpoints/acme"), 403, "forbidden")
     assert await list_names(anna) == {"acme"}
-
-
-async def enter(api: Api, user: ApiUser, organization: UUID) -> ApiUser:
-    """Give a user a token of an organisation, with every scope."""
-    inside = replace(accounts.build_owner(user.account), tenant_id=organization)
-    issued = await accounts.issue_token(api.engine.db, inside, name="test", scopes=None)
-    return api.come_back(user.account, issued.secret.reveal())
 
 
 async def test_an_account_has_a_limited_number_of_endpoints(houses: Houses) -> None:

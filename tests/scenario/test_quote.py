@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
-from dialectic.app import quotes, sessions
+from dialectic.app import quotes, session_quotes, sessions
 from dialectic.app.projects import create_session
 from dialectic.app.transaction import Tenant
-from dialectic.contract.base import show_dollars
+from dialectic.contract.base import read_credits, show_dollars
 from dialectic.contract.sessions import RunRequest
 from dialectic.core.documents.front_matter import split_document
 from dialectic.core.money.price import price_call
@@ -80,21 +80,26 @@ class QuotedSession:
 
 
 async def tell(installation: Installation) -> QuotedSession:
-    asked = await quotes.quote_run(installation.engine, installation.account, ASK)
+    tenant = Tenant(installation.engine, installation.account)
+    asked = await quotes.quote_run(tenant, ASK, with_lines=True)
     session_id = await installation.create(CAST, is_autopilot=False, process=STANDARD)
-    before = await quotes.quote_session(installation.engine, installation.account, session_id)
+    before = await session_quotes.quote_session(
+        installation.engine, installation.account, session_id
+    )
     await Tenant(installation.engine, installation.account).run(sessions.generate, session_id)
     await installation.work(session_id)
-    then = await quotes.quote_session(installation.engine, installation.account, session_id)
+    then = await session_quotes.quote_session(installation.engine, installation.account, session_id)
     for _ in range(4):
         await Tenant(installation.engine, installation.account).run(sessions.start_next, session_id)
         await installation.work(session_id)
     return QuotedSession(
         before=before.rest,
-        asked=asked.lines,
+        asked=asked.work,
         then=then,
-        after=await quotes.quote_session(installation.engine, installation.account, session_id),
-        again=(await quotes.quote_run(installation.engine, installation.account, ASK)).lines,
+        after=await session_quotes.quote_session(
+            installation.engine, installation.account, session_id
+        ),
+        again=(await quotes.quote_run(tenant, ASK, with_lines=True)).work,
         record=await installation.record(session_id),
     )
 
@@ -130,7 +135,7 @@ def test_a_quote_names_57_calls_and_is_not_far_from_what_they_cost(
 def test_a_run_is_quoted_alike_before_and_after_its_session_was_made(
     quoted_session: QuotedSession,
 ) -> None:
-    assert quoted_session.asked.as_dict() == quoted_session.before.as_dict()
+    assert quoted_session.asked == quoted_session.before
 
 
 def test_no_line_cost_more_than_its_worst_case(quoted_session: QuotedSession) -> None:
@@ -154,7 +159,7 @@ def test_after_its_first_stage_the_rest_of_a_session_is_quoted_more_closely(
     first = find_error(
         quoted_session.before.figures.likely, add_up(quoted_session.count_done().values())
     )
-    assert error <= max(first, 0.05)
+    assert error <= max(first, 0.08)
     assert paid.credits <= quoted_session.then.rest.figures.worst.credits
 
 
@@ -206,7 +211,8 @@ async def test_answers_that_are_cut_off_stay_within_the_worst_case(
     async with open_installation(server, template, tmp_path / "home") as installation:
         cap: dict[str, Any] = {"max_output_tokens": 300, "continue_until_complete": False}
         ask = ASK.model_copy(update={"models": [SKEPTIC], "until": "antithesis", **cap})
-        quoted = (await quotes.quote_run(installation.engine, installation.account, ask)).lines
+        tenant = Tenant(installation.engine, installation.account)
+        quoted = (await quotes.quote_run(tenant, ask, with_lines=True)).work
         session_id = await installation.play([SKEPTIC], until="antithesis", **cap)
         rows = (await installation.record(session_id)).contributions
     assert [row["tokens_used_output"] for row in rows] == [300, 300]
@@ -228,7 +234,7 @@ async def test_feedback_is_part_of_the_next_quote_and_an_iteration_is_quoted_aga
         await installation.work(session_id)
 
         async def read_expected() -> Amount:
-            found = await quotes.quote_session(
+            found = await session_quotes.quote_session(
                 installation.engine, installation.account, session_id
             )
             return found.rest.figures.expected
@@ -243,7 +249,9 @@ async def test_feedback_is_part_of_the_next_quote_and_an_iteration_is_quoted_aga
         await Tenant(installation.engine, installation.account).run(sessions.start_next, session_id)
         await installation.work(session_id)
         await Tenant(installation.engine, installation.account).run(sessions.iterate, session_id)
-        found = await quotes.quote_session(installation.engine, installation.account, session_id)
+        found = await session_quotes.quote_session(
+            installation.engine, installation.account, session_id
+        )
         assert found.rest.planned_calls == 2
         await installation.work(session_id)
         (row,) = (await installation.record(session_id)).select("thesis", iteration=2)
@@ -261,7 +269,8 @@ async def test_what_is_left_out_is_not_done_and_is_said_in_every_document_that_r
 ) -> None:
     smaller = ASK.model_copy(update={"process": shrink_process(STANDARD, 3)})
     async with open_installation(server, template, tmp_path / "home") as installation:
-        quoted = (await quotes.quote_run(installation.engine, installation.account, smaller)).lines
+        tenant = Tenant(installation.engine, installation.account)
+        quoted = (await quotes.quote_run(tenant, smaller, with_lines=True)).work
         begun = await Tenant(installation.engine, installation.account).run(create_session, smaller)
         await Tenant(installation.engine, installation.account).run(
             sessions.generate, begun.session_id
@@ -308,11 +317,11 @@ async def test_as_little_is_left_out_as_fits_a_budget(
     async with open_installation(
         server, template, tmp_path / "home", Catalog({pen.name: pen}, {})
     ) as s:
-        prices = []
+        tenant, prices = Tenant(s.engine, s.account), []
         for rungs in range(4):
             smaller = ask.model_copy(update={"process": shrink_process(STANDARD, rungs)})
-            found = await quotes.quote_run(s.engine, s.account, smaller)
-            prices.append(found.lines.figures.likely.credits)
+            found = await quotes.quote_run(tenant, smaller)
+            prices.append(read_credits(found.expected))
         assert prices == sorted(prices, reverse=True)
         for budget, left, fits in (
             (prices[0], 0, True),
@@ -321,9 +330,9 @@ async def test_as_little_is_left_out_as_fits_a_budget(
             (prices[3] - 1, 3, False),
         ):
             budgeted = ask.model_copy(update={"budget": show_dollars(budget)})
-            fitted = await quotes.quote_run(s.engine, s.account, budgeted)
+            fitted = await quotes.quote_run(tenant, budgeted)
             assert (fitted.shrink, fitted.fits) == (left, fits)
-            assert fitted.lines.figures.likely.credits == prices[left]
+            assert read_credits(fitted.expected) == prices[left]
 
 
 # -- at the command line ---------------------------------------------------------------------------
@@ -340,13 +349,11 @@ def test_a_budget_is_fitted_in_play_money_too_and_a_dry_run_says_that_it_is_refu
 ) -> None:
     run = ("run", "A booking service.", "--models", "offline/skeptic*3")
     whole = json.loads(home.tell(*run, "--dry-run", "--json").stdout)
-    assert (whole["budget_credits"], whole["fits"]) == (None, True)
-    first = whole["shrink"][0]
-    likely = first["expected"]["credits"] + first["expected_continuations"]["credits"]
-    fitting = f"{likely / 1e6:.6f}"
-    fitted = home.tell(*run, "--dry-run", "--json", "--budget", fitting)
+    assert (whole["budget"], whole["fits"]) == (None, True)
+    first = whole["smaller"][0]
+    fitted = home.tell(*run, "--dry-run", "--json", "--budget", first["expected"])
     told = json.loads(fitted.stdout)
-    assert (told["planned_calls"], told["fits"]) == (first["planned_calls"], True)
+    assert (told["calls"], told["fits"]) == (first["calls"], True)
     assert "left out: " in fitted.stderr
     drawn = home.tell(*run, "--dry-run", "--budget", "0.000001")
     assert (drawn.code, "The budget stops it at play 0.000001" in drawn.stdout) == (0, True)
@@ -402,19 +409,18 @@ def test_a_dry_run_for_programs_is_one_object(home: Home) -> None:
     (line,) = told.stdout.splitlines()
     found = json.loads(line)
     assert found["models"] == [ARCHITECT, ARCHITECT]
-    assert found["planned_calls"] == 2 + 4 + 14
-    assert [stage["stage_slug"] for stage in found["stages"]] == [
-        "thesis",
-        "antithesis",
-        "synthesis",
-    ]
-    assert found["money"]["is_play_money"]
-    assert found["money"]["expected_usd"] == 0
-    assert found["bound"]["continuations"]["calls"] == 20
-    assert found["bound"]["retries"]["calls"] == 40
-    assert found["expected"]["credits"] < found["worst"]["credits"]
-    (last,) = found["shrink"]
-    assert (last["rungs"], last["planned_calls"]) == (3, 2 + 4 + 10)
+    assert found["calls"] == 2 + 4 + 14
+    assert [stage["stage"] for stage in found["stages"]] == ["thesis", "antithesis", "synthesis"]
+    assert (found["is_play"], found["spent"], found["forecast"]) == (True, "0", "0")
+    assert found["forecast_play"] == found["expected"] == found["expected_play"]
+    amounts = [Decimal(found[name]) for name in ("expected", "rarely_above", "worst", "ceiling")]
+    assert 0 < amounts[0] < amounts[1] <= amounts[3]
+    assert amounts[0] < amounts[2] < amounts[3]
+    lines = found["lines"]["lines"]
+    assert sum(line["figures"]["continuations"]["calls"] for line in lines) == 20
+    assert sum(line["figures"]["retries"]["calls"] for line in lines) == 40
+    (last,) = found["smaller"]
+    assert (last["shrink"], last["calls"]) == (3, 2 + 4 + 10)
     assert read_sessions(home) == []
 
 
@@ -448,9 +454,9 @@ def test_a_run_says_what_it_cost_and_status_what_is_left(home: Home) -> None:
     assert "learned from 1 document: 1 of this session" in shown.stdout
 
     found = json.loads(home.tell("status", told.session, "--quote", "--json").stdout)["quote"]
-    assert found["planned_calls"] == 6
-    assert found["forecast"]["play_money"]["spent"]["calls"] == 1
-    assert found["forecast"]["money"]["whole"]["credits"] == 0
+    assert found["calls"] == 6
+    assert 0 < Decimal(found["spent_play"]) < Decimal(found["forecast_play"])
+    assert (found["spent"], found["forecast"]) == ("0", "0")
     assert "quote" not in json.loads(home.tell("status", told.session, "--json").stdout)
 
 

@@ -119,6 +119,30 @@ def test_who_watches_may_leave_at_any_time(terminal: Terminal) -> None:
     assert "2/thesis" in terminal.tell("status", session).stdout
 
 
+def test_a_document_is_traced_and_the_points_of_its_session_are_counted(
+    terminal: Terminal,
+) -> None:
+    session = terminal.tell("run", PROMPT, "--models", MODEL).session
+    last = terminal.tell("list", session).stdout.splitlines()[-1].split()[0]
+    found = json.loads(terminal.tell("trace", last, "--json").stdout)
+    some = json.loads(terminal.tell("trace", last, "VOLUNTEERS", "--json").stdout)
+    covered = json.loads(terminal.tell("coverage", session, "--json").stdout)
+    dropped = json.loads(terminal.tell("coverage", session, "--status", "dropped", "--json").stdout)
+    is_lossy = any(one["status"] == "dropped" for one in covered["points"])
+
+    assert 0 < len(some["passages"]) < len(found["passages"])
+    sources = [source for passage in found["passages"] for source in passage["sources"]]
+    assert "thesis" in {source["stage"] for source in sources}
+    assert [one["status"] for one in dropped["points"]] == ["dropped"] * len(dropped["points"])
+    assert is_lossy
+    assert "# Coverage" in terminal.tell("coverage", session, "--strict", code=1).stdout
+    assert "Passages that say the same:" in terminal.tell("show", last, "--sources").stdout
+    assert "'lost'" in terminal.tell("coverage", session, "--status", "lost", code=2).stderr
+    assert (
+        "[invalid_value]" in terminal.tell("coverage", session, "--iteration", "7", code=2).stderr
+    )
+
+
 def test_a_document_is_regenerated_compared_and_its_stage_retried(terminal: Terminal) -> None:
     session, document = terminal.begin()
     terminal.tell("regenerate", document)
@@ -134,7 +158,7 @@ def test_a_document_is_regenerated_compared_and_its_stage_retried(terminal: Term
     assert newer != document
     assert "version 2" in terminal.tell("show", newer).stderr
     assert edited.code == 0
-    assert "+# Mine" in differs.splitlines()
+    assert "{+# Mine+}" in differs.splitlines()
     assert "failed" in terminal.tell("retry", session, code=2).stderr
     assert terminal.tell("regenerate", latest, "--detach").stdout.count("-") == 4
 
@@ -232,3 +256,26 @@ def test_a_project_of_a_server_gets_resources_a_domain_an_overlay_and_another_se
     assert "Second tries" in names
     prompts = json.loads(terminal.tell("chat", "--system-prompts", "--json").stdout)
     assert "thesis_role" in {one["name"] for one in prompts}
+
+
+def test_a_dissent_is_listed_ruled_and_the_ruling_is_withdrawn(terminal: Terminal) -> None:
+    models = "offline/architect,offline/skeptic"
+    session = terminal.tell("run", PROMPT, "--models", models, "--until", "synthesis").session
+    found = json.loads(terminal.tell("dissent", session, "--json").stdout)
+    (one, *_) = found["dissents"]
+    position = one["positions"][0]
+    assert one["id"][:8] in terminal.tell("dissent", session).stdout
+
+    terminal.tell("rule", session, one["id"][:8], "--for", position["id"][:8])
+    listed = json.loads(terminal.tell("dissent", session, "--json").stdout)["dissents"]
+    ruled = {each["id"]: each["ruling"] for each in listed if each["ruling"] is not None}
+    assert {each: ruling["position_id"] for each, ruling in ruled.items()} == {
+        one["id"]: position["id"]
+    }
+    assert "Ruled: " in terminal.tell("dissent", session).stdout
+    terminal.tell("rule", session, one["id"][:8], "--withdraw")
+    listed = json.loads(terminal.tell("dissent", session, "--json").stdout)["dissents"]
+    assert {each["ruling"] for each in listed} == {None}
+    for words in ((), ("--withdraw", "No."), ("--for", "zz")):
+        terminal.tell("rule", session, one["id"][:8], *words, code=2)
+    terminal.tell("rule", session, "zz", "Fifty.", code=2)

@@ -132,7 +132,7 @@ async def test_documents_wait_while_the_server_is_gone_and_arrive_when_it_is_bac
             async with installation.working():
                 await installation.until(is_one_written)
                 await asyncio.to_thread(s3.stop)
-                await installation.until(lambda: installation._rests(session_id))
+                await installation.until(lambda: installation.rests(session_id))
             (session,) = await installation.fetch("select * from dialectic_sessions")
             assert SessionState.from_row(session) == SessionState(
                 "antithesis", Phase.STAGE_COMPLETE

@@ -280,6 +280,7 @@ def test_a_hit_is_shown_with_its_document_its_headings_and_the_start_of_it() -> 
         text="word " * 200,
         start=0,
         end=1000,
+        block=None,
         score=1.0,
     )
     lines = build_entry(1, hit).splitlines()

@@ -47,6 +47,7 @@ def test_a_run_with_one_dead_model_of_three_ends_well_and_says_what_is_missing(h
     assert result.code == 0, result.stderr
     assert f"Warning: seat 3 ({DEAD})" in result.stderr
     assert "provider_unreachable" in list_codes(result.stderr)
+    assert " so far" not in result.stderr, "what the dead model would have cost is not to come"
     status = home.tell("status", result.session)
     assert status.stdout.count(f"without seat 3 ({DEAD})") == 2
     shown = home.read_status(result.session)
@@ -56,6 +57,13 @@ def test_a_run_with_one_dead_model_of_three_ends_well_and_says_what_is_missing(h
     assert f"Without seat 3 ({DEAD})" in files[f"{slug}/project_readme.md"].decode()
     seats = json.loads(home.tell("seat", "list", result.session, "--json").stdout)["seats"]
     assert [seat["has_left"] for seat in seats] == [False, False, True]
+
+
+def test_a_run_whose_models_are_all_dead_speaks_of_no_other_seats(home: Home) -> None:
+    result = run(home, f"{DEAD}*3", until="thesis")
+    assert result.code == 1
+    assert set(list_codes(result.stderr)) == {"provider_unreachable"}
+    assert "Warning: seat" not in result.stderr
 
 
 def test_the_same_run_fails_if_it_is_strict_or_waits_for_all(home: Home) -> None:

@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from dialectic.app import seats, sessions
-from dialectic.app.quotes import quote_session
+from dialectic.app.session_quotes import quote_session
 from dialectic.app.transaction import Tenant
 from dialectic.contract.sessions import Session, SessionChange
 from dialectic.core.documents.front_matter import split_document

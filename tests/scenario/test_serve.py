@@ -25,6 +25,7 @@ from dialectic.postgres import embedded
 from dialectic.providers.catalog import build_catalog
 from dialectic_simulator import Simulator, open_simulator
 from tests.database.job_table import database_of_a_module
+from tests.fake_browser import open_fake_browser
 from tests.problems import check_problem, list_codes, list_commands
 from tests.scenario.api_in_process import Api, open_api
 from tests.scenario.paid_models import MODELS, TEXT, configure
@@ -284,3 +285,19 @@ def test_a_command_serves_its_owner_and_refuses_to_meet_strangers_without_tokens
     check_problem(stranger, 403, "forbidden")
     check_problem(one_more, 429, "too_many_streams")
     assert (told.code, "Stopped." in told.stderr) == (0, True), told.stderr
+
+
+def test_a_server_shows_its_first_page_in_the_browser_of_its_owner(
+    made_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_fake_browser(tmp_path) as browser, copy_home(made_home, tmp_path / "home") as home:
+        monkeypatch.setenv("BROWSER", browser.command)
+        process = home.start("serve", "--port", "0", "--no-worker", "--open")
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+        shown = browser.read_address()
+        page = httpx2.get(url, headers={"Accept": "text/html"})
+        process.send_signal(signal.SIGTERM)
+        wait_for(process)
+    assert shown == url
+    assert page.headers["content-type"] == "text/html; charset=utf-8"

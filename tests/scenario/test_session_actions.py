@@ -258,7 +258,8 @@ def test_the_difference_between_two_versions_is_shown(steered_session: SteeredSe
     ]
     result = steered_session.home.tell("diff", steered_session.edited["id"], row["id"])
     assert result.code == 0, result.stderr
-    assert "+A market stall with a telephone." in result.stdout
+    assert "{+" in result.stdout
+    assert "telephone" in result.stdout
     same = steered_session.home.tell("diff", row["id"], row["id"])
     assert (same.code, same.stdout) == (0, "")
 

@@ -58,9 +58,9 @@ async def test_everything_that_follows_an_edit_is_written_again_in_order(api: Ap
     quoted = await api.anna.get(f"/sessions/{session}/stale")
     assert {one["id"] for one in quoted["documents"]} == stale
     assert quoted["kept"] == []
-    assert quoted["quote"]["planned_calls"] == len(stale)
+    assert quoted["quote"]["calls"] == len(stale)
 
-    path = f"/sessions/{session}/regenerate-stale"
+    path = f"/sessions/{session}/refresh"
     jobs = (await api.anna.post(path))["job_ids"]
     again = (await api.anna.post(path))["job_ids"]
     assert sorted(jobs) == sorted(again), "what is being written is not written twice"
@@ -91,7 +91,7 @@ async def test_a_document_that_a_person_edited_is_left_alone(api: Api) -> None:
 
     found = await api.anna.get(f"/sessions/{session}/stale")
     assert [(one["id"], one["kept"]) for one in found["kept"]] == [(mine["id"], "edited")]
-    await api.anna.post(f"/sessions/{session}/regenerate-stale")
+    await api.anna.post(f"/sessions/{session}/refresh")
     await api.work(api.anna, session)
     left = [one["id"] for one in await list_written(api, session) if one["is_stale"]]
     assert left == [mine["id"]]
@@ -106,11 +106,11 @@ async def test_a_cancelled_session_and_those_of_others_are_refused(api: Api) -> 
     await api.anna.client.post(f"{path}/submit", json={})
     await api.work(api.anna, session["id"])
     await edit(api, thesis)
-    for method, place in (("GET", "stale"), ("POST", "regenerate-stale")):
+    for method, place in (("GET", "stale"), ("POST", "refresh")):
         foreign = await api.ben.client.request(method, f"{path}/{place}")
         assert foreign.status_code == 404
     assert (await api.anna.client.post(f"{path}/cancel")).is_success
-    answer = await api.anna.client.post(f"{path}/regenerate-stale")
+    answer = await api.anna.client.post(f"{path}/refresh")
     assert check_problem(answer, 409, "conflict")["reason"] == "session_cancelled"
 
 
@@ -122,7 +122,7 @@ async def test_what_rests_on_a_document_that_failed_fails_with_it_and_stays_stal
         written = await list_written(api, session)
         await edit(api, next(one for one in written if one["type"] == "thesis"))
         stale = [one["id"] for one in await list_written(api, session) if one["is_stale"]]
-        jobs = (await api.anna.post(f"/sessions/{session}/regenerate-stale"))["job_ids"]
+        jobs = (await api.anna.post(f"/sessions/{session}/refresh"))["job_ids"]
         first = (await api.anna.get(f"/sessions/{session}/stale"))["documents"][0]["job_id"]
         assert first in jobs
         assert (await api.anna.client.post(f"/sessions/{session}/jobs/{first}/cancel")).is_success
@@ -136,7 +136,7 @@ async def test_what_rests_on_a_document_that_failed_fails_with_it_and_stays_stal
         assert ("failed", "prerequisite_failed") in states.values()
         left = [one for one in await list_written(api, session) if one["is_stale"]]
         assert 0 < len(left) < len(stale)
-        again = (await api.anna.post(f"/sessions/{session}/regenerate-stale"))["job_ids"]
+        again = (await api.anna.post(f"/sessions/{session}/refresh"))["job_ids"]
         assert len(again) == len(left)
         await api.work(api.anna, session)
         assert not any(one["is_stale"] for one in await list_written(api, session))

@@ -131,7 +131,7 @@ class Installation:
     async def work(self, session_id: UUID) -> None:
         """Work until nothing of the session is left that could be worked on."""
         async with self.working():
-            await self.until(lambda: self._rests(session_id))
+            await self.until(lambda: self.rests(session_id))
 
     @asynccontextmanager
     async def working(self, concurrency: int = 8) -> AsyncIterator[None]:
@@ -146,7 +146,8 @@ class Installation:
     async def until(self, condition: Callable[[], Awaitable[bool]]) -> None:
         await until(self.engine.address, condition, patience_s=PATIENCE_S)
 
-    async def _rests(self, session_id: UUID) -> bool:
+    async def rests(self, session_id: UUID) -> bool:
+        """Tell whether nothing of the session is left that could be worked on."""
         overview = await Tenant(self.engine, self.account).run(sessions.get_detail, session_id)
         statuses = {job.status for job in overview.jobs} - ENDED
         # What waits for others stands still if all of those do.

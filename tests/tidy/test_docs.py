@@ -12,8 +12,10 @@ import click
 from pydantic import BaseModel
 
 from dialectic.cli.main import COMMANDS, cli
+from dialectic.contract.changes import CHANGE_TYPES
 from dialectic.contract.events import (
     EVENT_TYPES,
+    Draft,
     EventError,
     ReceivedContribution,
     SavedChunk,
@@ -116,7 +118,7 @@ EVENT_TYPE = re.compile(
 
 def test_every_event_is_described_with_its_class_and_its_fields() -> None:
     rows = [f"| `{kind.type}` | {describe_fields(kind)} |" for kind in EVENT_TYPES]
-    parts = (ReceivedContribution, SavedChunk, EventError, StateReset, SessionSnapshot)
+    parts = (ReceivedContribution, SavedChunk, EventError, StateReset, Draft, SessionSnapshot)
     rows += [f"| {describe_fields(part)} |" for part in parts]
 
     text = read("docs/events.md").split("## Types", 1)[1].split("\n## ", 1)[0]
@@ -124,6 +126,12 @@ def test_every_event_is_described_with_its_class_and_its_fields() -> None:
     for row in rows:
         assert row in text
     assert len(re.findall(r"^\| `", text, re.MULTILINE)) == len(rows)
+
+
+def test_every_change_is_described_with_its_class_and_its_fields() -> None:
+    text = read("docs/events.md").split("## Changes", 1)[1].split("\n## ", 1)[0]
+    found = re.findall(r"^\| (`\w+` \| `\w+` \| [^|]+) \|", text, re.MULTILINE)
+    assert found == [f"`{kind.type}` | {describe_fields(kind)}" for kind in CHANGE_TYPES]
 
 
 def describe_fields(kind: type[BaseModel]) -> str:

@@ -18,19 +18,22 @@ from fastapi.routing import APIRoute
 from starlette.types import ASGIApp
 
 from dialectic import __version__
-from dialectic.api import health, problems
+from dialectic.api import health, problems, shared_page
 from dialectic.api.auth import Authenticator
 from dialectic.api.health import Metrics
 from dialectic.api.middleware.body_limits import OVERHEAD_BYTES, BodyLimitMiddleware, Limits, Upload
+from dialectic.api.middleware.compression import CompressionMiddleware
 from dialectic.api.middleware.logging import LoggingMiddleware
 from dialectic.api.openapi import DOCUMENT_PATHS, TAGS, add_documents, describe, problem_responses
 from dialectic.api.routes import ROUTERS
 from dialectic.app.idempotency import LongRequests
+from dialectic.app.live_answers import LiveAnswers
 from dialectic.core.transfer.bundle_format import LIMITS
 from dialectic.engine import Engine
 from dialectic.events.hub import Hub
 from dialectic.settings import Settings
 from dialectic.uploads import read as uploads
+from dialectic.web.pages import add_pages
 
 PREFIX = "/api/v1"
 LOOPBACK = "127.0.0.1"
@@ -63,13 +66,14 @@ def build_app(
     app.state.drafts, app.state.ping_s = drafts, ping_s
     app.state.checks = health.build_checks(engine, hub, metrics)
     app.state.long_requests = LongRequests(engine.db)
+    app.state.live_answers = LiveAnswers()
     app.state.exporting = asyncio.Semaphore(EXPORTS_AT_ONCE)
     app.state.reading = asyncio.Semaphore(DOCUMENTS_READ_AT_ONCE)
     entry = Authenticator(engine, listens_at=listens_at)
     guarded = BodyLimitMiddleware(
         app, entry.authenticate, build_limits(engine.settings), DOCUMENT_PATHS
     )
-    return LoggingMiddleware(guarded, metrics, engine.telemetry)
+    return LoggingMiddleware(CompressionMiddleware(guarded), metrics, engine.telemetry)
 
 
 def build_limits(settings: Settings) -> Limits:
@@ -86,6 +90,7 @@ def build_limits(settings: Settings) -> Limits:
             "/projects/import": archive,
             "/projects/upload": document,
             "/resources": document,
+            "/uploads": document,
         },
     )
 
@@ -112,7 +117,9 @@ def build_api() -> FastAPI:
         versioned.include_router(router)
     app.include_router(versioned)
     app.include_router(health.router)
+    app.include_router(shared_page.router)
     add_documents(app)
+    add_pages(app)
     describe(app)
     return app
 

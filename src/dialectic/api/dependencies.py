@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 from uuid import UUID
@@ -29,6 +29,7 @@ from dialectic.errors import DialecticError
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
 P = ParamSpec("P")
 JSON = "application/json"
 REPLAYED = "Idempotency-Replayed"
@@ -68,15 +69,26 @@ class WriteRequest(RequestContext):
         **kwargs: P.kwargs,
     ) -> Response:
         """Run a use case in one commit with its response; the follow-up runs after it is sent."""
+        return await self.answer_with(lambda _: {}, use_case, *args, **kwargs)
+
+    async def answer_with(
+        self,
+        describe: Callable[[M], Mapping[str, str]],
+        use_case: Callable[Concatenate[Transaction, P], Awaitable[M]],
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> Response:
+        """Answer as above, with headers that depend on the response."""
         committed: list[Transaction] = []
         chosen: dict[str, UUID] = {}
 
         async def once(connection: Connection, effect_id: UUID) -> StoredResponse:
             attempts = Attempts(effect_id, chosen)
             transaction = Transaction(self.engine, self.account, connection, attempts)
-            body = render(await use_case(transaction, *args, **kwargs))
+            view = await use_case(transaction, *args, **kwargs)
             committed[:] = [transaction]
-            return StoredResponse(self.status, body)
+            return StoredResponse(self.status, render(view), describe(view))
 
         answer = await run_once(self.engine.db, self.caller, self.key, self.fingerprint, once)
         return build_response(answer, committed[0].follow_up if committed else None)
@@ -178,21 +190,45 @@ IfMatch = Annotated[
 ]
 
 
-def build_etag(body: bytes) -> str:
-    """Build an ETag: equal bytes, equal tag."""
-    return f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+def build_etag(body: bytes, version_id: UUID | None = None) -> str:
+    """Build an ETag: equal bytes, equal tag. It can name the version that the body shows."""
+    name = "" if version_id is None else f"{version_id}."
+    return f'"{name}{hashlib.sha256(body).hexdigest()[:32]}"'
 
 
 def matches(header: str | None, etag: str) -> bool:
     """Return whether an If-Match or If-None-Match header contains this ETag."""
-    names = [name.strip().removeprefix("W/") for name in (header or "").split(",")]
+    names = _read_etags(header)
     return "*" in names or etag in names
 
 
-def respond_if_new(view: BaseModel, if_none_match: str | None) -> Response:
-    """Respond with a view and its `ETag`, or with 304 if the client has this version."""
+def names_version(header: str | None, version_id: UUID) -> bool:
+    """Return whether an If-Match header contains an ETag of this version.
+
+    Marks and ratings of the version may have changed since.
+    """
+    names = _read_etags(header)
+    return "*" in names or any(name.startswith(f'"{version_id}.') for name in names)
+
+
+def _read_etags(header: str | None) -> list[str]:
+    return [name.strip().removeprefix("W/") for name in (header or "").split(",")]
+
+
+def respond_if_new(
+    view: BaseModel,
+    if_none_match: str | None,
+    version_id: UUID | None = None,
+    *,
+    but: frozenset[str] = frozenset(),
+) -> Response:
+    """Respond with a view and its `ETag`, or with 304 if the client has this version.
+
+    The fields in `but` may differ between two responses that count as the same version.
+    """
     body = render(view)
-    etag = build_etag(body)
+    marked = view.model_dump_json(by_alias=True, exclude=set(but)).encode() if but else body
+    etag = build_etag(marked, version_id)
     headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
     if matches(if_none_match, etag):
         return Response(status_code=304, headers=headers)

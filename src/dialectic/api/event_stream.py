@@ -125,7 +125,8 @@ class EventStream(Response):
 
     def _render(self, frames: list[EventFrame]) -> bytes:
         if not frames:
-            return render_position(self._follower.account.tenant_id, self._follower.seq)
+            at = self._follower
+            return render_position(at.account.tenant_id, at.seq, at.horizon)
         return b"".join([frame.wire for frame in frames])
 
 

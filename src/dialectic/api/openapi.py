@@ -175,6 +175,9 @@ def _finish(schema: Json) -> Json:
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
     events = build_stream_schema(f"{SCHEMAS}{{model}}")
+    schema["x-events"] = {
+        kind: {"$ref": place} for kind, place in sorted(events.pop("x-events").items())
+    }
     components["schemas"] = {**events.pop("$defs"), **schemas, "StreamData": events}
     return schema
 

@@ -16,12 +16,18 @@ from uuid import UUID
 from fastapi import Depends, Query
 
 from dialectic.api.dependencies import Reading, RequestContext
+from dialectic.app.transaction import Transaction
 from dialectic.contract.base import Page, T
+from dialectic.core.session_state import Phase
+from dialectic.core.stream_position import format_id
 from dialectic.core.strict_json import Json
 from dialectic.db.pool import Connection
+from dialectic.db.tables.board import Moment, read_moment
 from dialectic.db.tables.lists import PageQuery, Rows
 from dialectic.errors import InvalidCursor
 
+# How the kind of a list ends whose order is by name, not by time.
+BY_NAME = ":name"
 LIMIT_MAX = 200
 LIMIT_DEFAULT = 50
 DIGITS_MAX = 19
@@ -34,10 +40,14 @@ Archived = Annotated[
     bool | None,
     Query(description="True for archived projects only, false for all others; absent for both."),
 ]
+Phases = Annotated[
+    list[Phase] | None,
+    Query(description="Only sessions in one of these phases; of a project, its last session."),
+]
 Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="Maximum number of items.")]
 
 
-def build_cursor(kind: str, *key: datetime | UUID | int) -> str:
+def build_cursor(kind: str, *key: datetime | UUID | int | str) -> str:
     """Build a cursor from a row's key; it is valid only for its kind of list."""
     parts = [part.isoformat() if isinstance(part, datetime) else str(part) for part in key]
     return base64.urlsafe_b64encode(json.dumps([kind, *parts]).encode()).decode().rstrip("=")
@@ -71,17 +81,21 @@ def build_page(kind: str, cursor: str | None, limit: int) -> PageQuery:
     if cursor is None:
         return PageQuery(limit + 1)
     match parse_cursor(kind, cursor):
-        case [when, row_id]:
+        case [first, row_id]:
             try:
-                at = datetime.fromisoformat(when)
-                key = (at, UUID(row_id))
+                key = (first if kind.endswith(BY_NAME) else _parse_time(first), UUID(row_id))
             except ValueError:
                 raise InvalidCursor from None
-            if at.tzinfo is None or not datetime(1970, 1, 1, tzinfo=UTC) < at:
-                raise InvalidCursor
             return PageQuery(limit + 1, key)
         case _:
             raise InvalidCursor
+
+
+def _parse_time(text: str) -> datetime:
+    at = datetime.fromisoformat(text)
+    if at.tzinfo is None or not datetime(1970, 1, 1, tzinfo=UTC) < at:
+        raise InvalidCursor
+    return at
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +112,35 @@ class ListRequest:
         fetch: Callable[[Connection, PageQuery], Awaitable[Rows]],
         build: Callable[[Json], T],
     ) -> Page[T]:
-        """Return a page ordered by time and id."""
-        query = build_page(kind, self.cursor, self.limit)
-        rows = await self.context.transact(lambda connection: fetch(connection, query))
-        return build_listing(kind, rows, self.limit, build, ("created_at", "id"))
+        """Return a page ordered by time and id, and where the event stream continues after it."""
+        query, tenant_id = build_page(kind, self.cursor, self.limit), self.context.account.tenant_id
+
+        async def read(connection: Connection) -> tuple[Moment, Rows]:
+            return await read_moment(connection), await fetch(connection, query)
+
+        moment, rows = await self.context.engine.db.read(tenant_id, read)
+        page = build_listing(kind, rows, self.limit, build, ("created_at", "id"))
+        page.cursor = format_id(tenant_id, moment.seq, moment.horizon)
+        return page
+
+    async def page_of_lines(
+        self,
+        kind: str,
+        fetch: Callable[[Transaction, PageQuery], Awaitable[Rows]],
+        build: Callable[[Json], T],
+        key: tuple[str, str] = ("created_at", "id"),
+    ) -> Page[T]:
+        """Return a page of what a use case lists, ordered by time or name and id."""
+        query, tenant_id = build_page(kind, self.cursor, self.limit), self.context.account.tenant_id
+
+        async def read(tx: Transaction) -> tuple[Moment, Rows]:
+            # The moment first: what changes meanwhile is told again, which is harmless.
+            return await read_moment(tx.connection), await fetch(tx, query)
+
+        moment, rows = await self.context.run(read)
+        page = build_listing(kind, rows, self.limit, build, key)
+        page.cursor = format_id(tenant_id, moment.seq, moment.horizon)
+        return page
 
     async def page_of(
         self,

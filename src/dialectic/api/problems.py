@@ -20,6 +20,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match
 
+from dialectic.contract.contributions import ContributionVersion
 from dialectic.contract.problems import TYPE_PREFIX, FieldError, Problem, ProblemRemedy
 from dialectic.core.access import RequestOrigin, build_removal
 from dialectic.errors import (
@@ -34,6 +35,7 @@ from dialectic.errors import (
     InProgress,
     InvalidValue,
     PoolerUnsupported,
+    PreconditionFailed,
     ProviderError,
     RemedyAction,
     SchemaChanged,
@@ -84,6 +86,8 @@ def build_problem(request: Request, error: DialecticError) -> Response:
         problem.reason = error.reason
         if error.remedy is not None:
             problem.remedy = ProblemRemedy.model_validate(error.remedy.as_dict())
+    if isinstance(error, PreconditionFailed) and error.current is not None:
+        problem.current = ContributionVersion.model_validate(error.current)
     return _respond(request, problem, headers)
 
 
@@ -145,6 +149,8 @@ def _respond(request: Request, problem: Problem, headers: dict[str, str] | None 
 
 def _render(problem: Problem) -> bytes:
     body = problem.model_dump(mode="json")
+    if problem.current is None:
+        del body["current"]
     if problem.remedy is not None:
         body["remedy"] = problem.remedy.model_dump(mode="json", exclude_none=True)
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()

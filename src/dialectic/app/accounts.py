@@ -125,6 +125,17 @@ async def load_owner(db: Database, *, is_own_home: bool = False) -> Account:
     return found or await open_account(db, LOCAL_USER, is_count_only=is_own_home)
 
 
+async def require_owner(db: Database, caller: Caller) -> None:
+    """Raise unless a caller is the owner of this installation, who pays the providers."""
+    owner = await store.find_account(db, LOCAL_USER)
+    if owner is None or (owner.user_id, owner.tenant_id) != (caller.user_id, caller.tenant_id):
+        raise Forbidden(
+            "Only the owner of this installation adds money: calls are paid with the owner's keys.",
+            reason="not_the_owner",
+            remedy=Remedy(RemedyAction.TOP_UP),
+        )
+
+
 def build_owner(account: Account) -> Caller:
     """Build the caller for the owner of this machine, with all scopes."""
     return Caller(account.tenant_id, account.user_id, EVERY_SCOPE, token_id=None)
@@ -298,6 +309,18 @@ async def _begin_session(db: Database, caller: Caller, root: tuple[UUID, UUID]) 
 
     expires_at = await db.transact(caller.tenant_id, work)
     return BrowserSession(secret, build_csrf_token(secret.reveal()), expires_at)
+
+
+async def renew_session(db: Database, caller: Caller) -> datetime:
+    """Let a browser session last its whole life from now on; return when it ends."""
+    session_id = caller.token_id
+    if session_id is None:
+        raise NotFound("This request has no browser session. Sign in to start one.")
+
+    async def work(connection: Connection) -> datetime:
+        return await store.renew_session(connection, session_id, SESSION_LIFE)
+
+    return await db.transact(caller.tenant_id, work)
 
 
 async def close_session(db: Database, caller: Caller) -> None:

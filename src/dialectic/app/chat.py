@@ -7,14 +7,16 @@ far is saved as an incomplete answer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from uuid import UUID, uuid4, uuid5
 
 from dialectic.app import projects
-from dialectic.app.chat_calls import ChatCalls, Turn
+from dialectic.app.chat_calls import CALLS_MAX, STOPPED, ChatCalls, Turn
 from dialectic.app.transaction import Transaction
 from dialectic.contract import chats as contract
 from dialectic.contract.chats import (
+    ChatEstimate,
     ChatMessage,
     ChatProjectRequest,
     ChatReply,
@@ -24,6 +26,7 @@ from dialectic.contract.chats import (
 from dialectic.contract.projects import Project, ProjectRequest
 from dialectic.core.models.messages import FinishReason, Message, Request, Role, Usage, UsageSource
 from dialectic.core.models.model import ModelCard
+from dialectic.core.money.price import is_play, price_call
 from dialectic.core.text import clean_line, clean_text
 from dialectic.db.pool import Connection
 from dialectic.db.tables import chats
@@ -35,8 +38,11 @@ from dialectic.pipeline.assemble import fit
 from dialectic.pipeline.interpret import Finish
 from dialectic.pipeline.own_models import load_card
 from dialectic.providers.base import OnText
+from dialectic.tokens.counting import count_request_tokens_aside, get_counter
 
 TITLE_CHARS = 80
+# The length of an answer, while a chat has none.
+USUAL_ANSWER_TOKENS = 600
 
 
 async def send(
@@ -46,8 +52,13 @@ async def send(
     on_text: OnText = lambda _piece: None,
     *,
     question_id: UUID | None = None,
+    on_begin: Callable[[UUID], None] = lambda _chat_id: None,
+    stopping: asyncio.Event | None = None,
 ) -> ChatReply:
     """Ask a question and save it with its answer. A prompt that is too long fails before any call.
+
+    `on_begin` is told the chat as soon as the question is accepted. When `stopping` is set, the
+    text so far becomes the answer.
 
     Each call has its own hold; the commit that saves the answer settles all of them. For a question
     without an answer, the person pays only for the output that arrived before the call failed.
@@ -62,8 +73,11 @@ async def send(
     chat, earlier = await _open(engine, account, question, question_id, message)
     request = build_request(card, chat.system, earlier, message, question.max_output_tokens)
     fit(request, card, gives_way=True)
+    on_begin(chat.id)
     # A new id for each try, so that the holds of an aborted try are not taken for ours.
-    asking = ChatCalls(engine, account, card, request, uuid4(), on_text)
+    asking = ChatCalls(
+        engine, account, card, request, uuid4(), on_text, stopping or asyncio.Event()
+    )
     async with asking.paying():
         turns, outcome = await asking.converse(continues=question.continue_until_complete)
         said = build_exchange(question_id, message, card, turns, outcome)
@@ -89,6 +103,29 @@ async def send(
         # The answer was paid for, but its chat does not exist any more.
         raise NotFound(f"Chat {chat.id} was deleted before its answer was saved.")
     return _describe(chat.id, said)
+
+
+async def estimate(engine: Engine, account: Account, question: ChatRequest) -> ChatEstimate:
+    """Estimate the cost of a question. Reads only; a prompt that is too long fails as when sent."""
+    card = await load_card(engine, account.tenant_id, question.model)
+    message = check_message(question.message, bytes_max=engine.settings.max_prompt_bytes)
+    chat, earlier = await _open(engine, account, question, uuid4(), message)
+    request = build_request(card, chat.system, earlier, message, question.max_output_tokens)
+    cap = fit(request, card, gives_way=True).max_output_tokens
+    read = (await count_request_tokens_aside(request, card)).tokens
+    known = [one.usage.output_tokens for one in earlier if one.usage is not None]
+    usual = sum(known) // len(known) if known else USUAL_ANSWER_TOKENS
+    calls_max = CALLS_MAX if question.continue_until_complete else 1
+    # A further call reads the question and all of the answer so far.
+    worst = sum(price_call(card, read + number * cap, cap) for number in range(calls_max))
+    return ChatEstimate.model_validate(
+        {
+            "input_tokens": read,
+            "is_play": is_play(card),
+            "expected": price_call(card, read, min(usual, cap)),
+            "worst": worst,
+        }
+    )
 
 
 def _describe(chat_id: UUID, said: Exchange) -> ChatReply:
@@ -118,8 +155,8 @@ async def _find_reply(engine: Engine, account: Account, question_id: UUID) -> Ch
     return None if row is None else ChatReply.model_validate({**row, "question_id": question_id})
 
 
-async def get(tx: Transaction, chat_id: UUID) -> contract.Chat:
-    """Load a chat with its messages."""
+async def get(tx: Transaction, chat_id: UUID, *, with_branches: bool = False) -> contract.Chat:
+    """Load a chat with its messages; with its branches, also those that are not in the thread."""
     found = await chats.load_chat(tx.connection, chat_id)
     return contract.Chat(
         id=found.id,
@@ -127,12 +164,15 @@ async def get(tx: Transaction, chat_id: UUID) -> contract.Chat:
         system_instruction=found.system,
         created_at=found.created_at,
         messages=await list_messages(tx.connection, chat_id),
+        branches=await list_messages(tx.connection, chat_id, rewound=True) if with_branches else [],
     )
 
 
-async def list_messages(connection: Connection, chat_id: UUID) -> list[ChatMessage]:
-    """List the messages of a chat's current thread, oldest first."""
-    rows = await chats.list_messages(connection, chat_id)
+async def list_messages(
+    connection: Connection, chat_id: UUID, *, rewound: bool = False
+) -> list[ChatMessage]:
+    """List the messages of a chat's current thread, oldest first; or those that are not in it."""
+    rows = await chats.list_messages(connection, chat_id, rewound=rewound)
     return [ChatMessage.model_validate(row) for row in rows]
 
 
@@ -148,6 +188,18 @@ async def rewind(tx: Transaction, chat_id: UUID, message_id: UUID) -> contract.C
     await chats.load_chat(tx.connection, chat_id)
     if not await chats.rewind(tx.connection, chat_id, message_id):
         raise NotFound(f"Message {message_id} is not in the thread of this chat.")
+    return await get(tx, chat_id)
+
+
+async def switch(tx: Transaction, chat_id: UUID, message_id: UUID) -> contract.Chat:
+    """Go on with the branch of a message: its thread becomes the current one."""
+    await chats.load_chat(tx.connection, chat_id)
+    if not await chats.switch_branch(tx.connection, chat_id, message_id):
+        raise NotFound(
+            f"Message {message_id} does not exist in this chat.",
+            reason="no_message",
+            subject=str(message_id),
+        )
     return await get(tx, chat_id)
 
 
@@ -278,9 +330,14 @@ def build_exchange(
     """Build the record of an exchange with the usage of all its calls."""
     answers = [turn.answer for turn in turns]
     usages = [answer.reply.usage for answer in answers]
-    is_reported = all(usage.source is UsageSource.REPORTED for usage in usages)
+    # The output of a stopped call is counted, because its provider reported nothing.
+    is_stopped = STOPPED in outcome.flags
+    is_reported = not is_stopped and all(u.source is UsageSource.REPORTED for u in usages)
+    output_tokens = sum(usage.output_tokens for usage in usages)
+    if is_stopped:
+        output_tokens = max(output_tokens, get_counter(card.tokenizer)(outcome.text))
     flags = [flag for answer in answers for flag in answer.flags]
-    last = answers[-1].reply.finish_reason
+    last = answers[-1].reply.finish_reason if answers else FinishReason.LENGTH
     return Exchange(
         question_id=question_id,
         question=message,
@@ -289,10 +346,10 @@ def build_exchange(
         model_name=card.name,
         usage=Usage(
             sum(usage.input_tokens for usage in usages),
-            sum(usage.output_tokens for usage in usages),
+            output_tokens,
             UsageSource.REPORTED if is_reported else UsageSource.COUNTED,
         ),
-        calls=len(answers),
+        calls=len(answers) + is_stopped,
         finish_reason=FinishReason.LENGTH if outcome.is_incomplete else last,
         is_incomplete=outcome.is_incomplete,
         flags=(*outcome.flags, *dict.fromkeys(flags)),

@@ -6,13 +6,16 @@ is the answer. A failed question releases its holds, even if the client has disc
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 from uuid import UUID, uuid5
 
 from dialectic.core.models.messages import FinishReason, Request
 from dialectic.core.models.model import ModelCard
+from dialectic.core.text import clean_text
 from dialectic.db.pool import Connection
 from dialectic.db.tables.records import Account
 from dialectic.engine import Engine
@@ -21,7 +24,9 @@ from dialectic.errors import (
     DialecticError,
     EndpointBusy,
     FundsError,
+    PartialResponse,
     ProviderError,
+    ProviderTransient,
 )
 from dialectic.ledger.holds import Purpose
 from dialectic.pipeline.assemble import build_history, fit
@@ -31,6 +36,8 @@ from dialectic.pipeline.reserve import DirectCaller, Payment, Reservation, resol
 from dialectic.providers.base import OnText
 
 CALLS_MAX = 5
+# The flag of an answer that the person stopped.
+STOPPED = "stopped"
 # If a further call fails with one of these, keep the text so far.
 INTERRUPTIONS = (ProviderError, ContextWindowError, FundsError, EndpointBusy)
 
@@ -53,6 +60,8 @@ class ChatCalls:
     request: Request
     call_id: UUID
     on_text: OnText
+    # Set when the person wants no more of the answer.
+    stopping: asyncio.Event
 
     async def converse(self, *, continues: bool) -> tuple[list[Turn], Finish]:
         """Call until the answer is complete or the call limit is reached."""
@@ -67,9 +76,11 @@ class ChatCalls:
                 outcome = interpret(turn.answer.reply, said, limits, has_stopped=has_stopped)
             except INTERRUPTIONS as error:
                 await self._resolve(range(len(said), len(said) + 1), error)
-                if not said:
+                if self.stopping.is_set() and isinstance(error, ProviderError):
+                    said = [*said, error.remains.partial_text]
+                if not any(said):
                     raise
-                return turns, close(said, describe_interruption(error))
+                return turns, close(said, self._describe_end(error))
             turns.append(turn)
             match outcome:
                 case Finish():
@@ -102,7 +113,36 @@ class ChatCalls:
         caller = DirectCaller(self.account.tenant_id, self.call_id, len(said) + 1)
         # A chat has no approved spending: the error itself asks the person for approval.
         payment = Payment(self.account.wallet_id, key, Purpose.CHAT)
-        return Turn(*await call(self.engine, caller, self.card, request, payment, self.on_text))
+        pieces: list[str] = []
+
+        def hear(piece: str) -> None:
+            pieces.append(piece)
+            self.on_text(piece)
+
+        calling = asyncio.ensure_future(
+            call(self.engine, caller, self.card, request, payment, hear)
+        )
+        await self._wait_or_stop(calling, pieces)
+        return Turn(*await calling)
+
+    async def _wait_or_stop(self, calling: asyncio.Future[Any], pieces: list[str]) -> None:
+        """Wait for a call. If the person stops it, raise with the text that arrived: it is paid."""
+        stop = asyncio.ensure_future(self.stopping.wait())
+        try:
+            await asyncio.wait({calling, stop}, return_when=asyncio.FIRST_COMPLETED)
+            if calling.done():
+                return
+        finally:
+            stop.cancel()
+            if not calling.done():
+                calling.cancel()
+                await asyncio.wait({calling})
+        text = clean_text("".join(pieces))[0]
+        remains = PartialResponse(was_sent=True, partial_text=text)
+        raise ProviderTransient("The answer was stopped.", reason=STOPPED, remains=remains)
+
+    def _describe_end(self, error: DialecticError) -> str:
+        return STOPPED if self.stopping.is_set() else describe_interruption(error)
 
     def _key(self, turn: int) -> str:
         return f"chat:{self.call_id}:{turn}"

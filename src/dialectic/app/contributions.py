@@ -7,22 +7,24 @@ and a file, and later readers of the document get the newest version.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
 import asyncpg
 
 from dialectic.app.lookup import load_contribution, load_row
-from dialectic.app.transaction import Transaction
+from dialectic.app.transaction import Tenant, Transaction
+from dialectic.contract.base import Author
 from dialectic.contract.contributions import (
     Contribution,
     ContributionRecord,
     ContributionVersion,
     EditedContribution,
 )
+from dialectic.contract.quotes import Price
 from dialectic.core.documents.artifacts import extract_documents
-from dialectic.core.documents.excerpt import build_excerpt
+from dialectic.core.documents.excerpt import Card, build_card, build_excerpt
 from dialectic.core.documents.file_paths import (
     ContributionFile,
     Intermediate,
@@ -34,6 +36,7 @@ from dialectic.core.documents.shortcomings import MISSING
 from dialectic.core.job import derive_edition_job_id, parse_payload
 from dialectic.core.process.reductions import list_left_out
 from dialectic.core.session_state import HALTED
+from dialectic.core.strict_json import Json
 from dialectic.core.text import clean_text
 from dialectic.db.pool import Connection
 from dialectic.db.tables import jobs, lists, records
@@ -41,7 +44,14 @@ from dialectic.db.tables.contributions import supersede
 from dialectic.db.tables.files import MARKDOWN, File, insert_files, make_due
 from dialectic.db.tables.plan_files import put_plan
 from dialectic.db.tables.records import SQL, NewResource
-from dialectic.errors import Conflict, UsageError
+from dialectic.errors import (
+    Conflict,
+    NotFound,
+    PreconditionFailed,
+    Remedy,
+    RemedyAction,
+    UsageError,
+)
 from dialectic.pipeline.load import load_session_context
 from dialectic.pipeline.write import build_plan, build_stage_document, carry_notices
 from dialectic.publishing.publish import describe_if_possible
@@ -100,6 +110,9 @@ async def edit(tx: Transaction, contribution_id: UUID, text: str) -> EditedContr
         len(edited.file.data),
         version,
         build_excerpt(body),
+        edited.card.title,
+        edited.card.excerpt,
+        edited.card.words,
     )
     owner = records.Owner(account.user_id, project_id)
     await records.put_resources(connection, account.tenant_id, owner, edited.documents)
@@ -131,6 +144,7 @@ class _Version:
     flags: tuple[str, ...]
     documents: list[NewResource]
     plan: list[NewResource]
+    card: Card
 
 
 async def _build_edit(
@@ -147,20 +161,11 @@ async def _build_edit(
     is_final = first.contribution_type == stage.output_type
     expected = stage.expected_output_artifacts if is_final else ()
     cut = extract_documents(body, expected)
+    template = context.process.prompts.get(first.prompt_template_name or "", "")
     flags = tuple(f"{MISSING}{key}" for key in cut.missing)
     kind = (stage.slug, first.contribution_type)
     left_out = list_left_out(context.process, models=len(context.models), until=kind)
-    fields: dict[str, str | int | bool | list[str] | None] = {
-        "contribution_id": str(new_id),
-        "type": first.contribution_type,
-        "stage": stage.slug,
-        "iteration": first.iteration_number,
-        "model": first.model_name,
-        "version": version,
-        "edited_from": str(first.id),
-        **({"flags": list(flags)} if flags else {}),
-        **({"left_out": list(left_out)} if left_out else {}),
-    }
+    fields = _build_front_matter(first, new_id, version, flags, left_out)
     path = build_path(replace(place, contribution=name))
     file = File(path, render_document(fields, body).encode(), MARKDOWN)
     documents = [
@@ -184,7 +189,34 @@ async def _build_edit(
         session_id=first.session_id,
         contribution_id=new_id,
     )
-    return _Version(file, flags, carry_notices(body, documents), carry_notices(body, plan))
+    return _Version(
+        file=file,
+        flags=flags,
+        documents=carry_notices(body, documents),
+        plan=carry_notices(body, plan),
+        card=build_card(body, expected, template),
+    )
+
+
+def _build_front_matter(
+    first: ContributionRecord,
+    new_id: UUID,
+    version: int,
+    flags: Sequence[str],
+    left_out: Sequence[str],
+) -> dict[str, str | int | bool | list[str] | None]:
+    """Build the fields at the top of a new version."""
+    return {
+        "contribution_id": str(new_id),
+        "type": first.contribution_type,
+        "stage": first.stage,
+        "iteration": first.iteration_number,
+        "model": first.model_name,
+        "version": version,
+        "edited_from": str(first.id),
+        **({"flags": list(flags)} if flags else {}),
+        **({"left_out": list(left_out)} if left_out else {}),
+    }
 
 
 async def regenerate(tx: Transaction, contribution_id: UUID) -> UUID:
@@ -205,9 +237,16 @@ async def regenerate(tx: Transaction, contribution_id: UUID) -> UUID:
 
 
 async def create_edition(
-    tx: Transaction, session: asyncpg.Record, first_id: UUID, after: Sequence[UUID] = ()
+    tx: Transaction,
+    session: asyncpg.Record,
+    first_id: UUID,
+    after: Sequence[UUID] = (),
+    continues: Sequence[UUID] = (),
 ) -> UUID:
-    """Create the job that writes a document again, after other jobs; return its id."""
+    """Create the job that writes a document again, after other jobs; return its id.
+
+    With versions to continue, it goes on with their turns instead of beginning again.
+    """
     connection, first = tx.connection, await _load_first(tx, first_id)
     if session["phase"] in HALTED:
         raise Conflict(
@@ -234,7 +273,12 @@ async def create_edition(
         )
     edition = 1 + await connection.fetchval(SQL["find_last_version"], first.id, first.session_id)
     payload = parse_payload(written_by.payload).model_copy(
-        update={"edition": edition, "replaces": first.id, "after": tuple(after)}
+        update={
+            "edition": edition,
+            "replaces": first.id,
+            "after": tuple(after),
+            "continues": tuple(continues),
+        }
     )
     new = jobs.NewJob(
         id=derive_edition_job_id(written_by.id, edition=edition),
@@ -250,13 +294,66 @@ async def create_edition(
     return new.id
 
 
+async def price(tenant: Tenant, contribution_id: UUID) -> Price:
+    """Price what `regenerate` would write. Reads only."""
+    from dialectic.app.session_quotes import price_documents
+
+    row = await tenant.run(load_row, contribution_id)
+    return await price_documents(tenant, row["session_id"], [row])
+
+
+async def find_first_versions(
+    tx: Transaction, session_id: UUID, version_ids: Sequence[UUID]
+) -> dict[UUID, UUID]:
+    """Find the first versions of documents of a session; raise if one is not of it."""
+    rows = await tx.connection.fetch(SQL["list_first_versions"], session_id, list(version_ids))
+    found = {row["id"]: row["first_id"] for row in rows}
+    for version_id in version_ids:
+        if version_id not in found:
+            raise NotFound(
+                f"Session {session_id} has no contribution {version_id}.",
+                reason="no_contribution",
+                subject=str(version_id),
+                remedy=Remedy(RemedyAction.LIST_CONTRIBUTIONS, session_id=str(session_id)),
+            )
+    return found
+
+
 async def get(tx: Transaction, contribution_id: UUID) -> Contribution:
-    """Load one version of a contribution, with its text and its provenance."""
-    return Contribution.model_validate(dict(await load_row(tx, contribution_id)))
+    """Load one version of a contribution, with its text, its provenance and its ratings."""
+    row = await load_row(tx, contribution_id)
+    found = (row["session_id"], row["first_id"], tx.account.user_id)
+    ratings = await lists.load_ratings(tx.connection, *found)
+    return Contribution.model_validate({**row, **ratings})
 
 
 async def list_versions(tx: Transaction, contribution_id: UUID) -> list[ContributionVersion]:
-    """List all versions of a contribution, oldest first."""
-    first_id = (await get(tx, contribution_id)).original_id
-    rows = await lists.list_versions(tx.connection, first_id)
-    return [ContributionVersion.model_validate(row) for row in rows]
+    """List all versions of a contribution with their authors, oldest first."""
+    first_id = (await load_row(tx, contribution_id))["first_id"]
+    return [_read_version(row) for row in await lists.list_versions(tx.connection, first_id)]
+
+
+def _read_version(row: Json) -> ContributionVersion:
+    author_id = row["author_id"]
+    by = None if author_id is None else Author(user_id=author_id, name=row["author_name"])
+    return ContributionVersion.model_validate({**row, "by": by})
+
+
+async def check_newest(
+    tx: Transaction, contribution_id: UUID, is_seen: Callable[[UUID], bool]
+) -> None:
+    """Raise if the caller has not seen the newest version; the error says who wrote it.
+
+    `is_seen` tells whether the caller has seen the version with an id. Call `lock` first.
+    """
+    newest = (await list_versions(tx, contribution_id))[-1]
+    if is_seen(newest.id):
+        return
+    author = newest.model if newest.by is None else newest.by.name or "a former member"
+    raise PreconditionFailed(
+        f"{author} has saved version {newest.version} since you read it. Read version "
+        f"{newest.id}, then send your text with its ETag.",
+        reason="newer_version",
+        subject=str(newest.id),
+        current=newest.model_dump(mode="json"),
+    )

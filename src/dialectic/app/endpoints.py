@@ -11,17 +11,18 @@ from typing import Any
 
 from dialectic.app import installed
 from dialectic.app.transaction import Tenant, Transaction
-from dialectic.contract.accounts import Model
 from dialectic.contract.endpoints import (
     EndpointRequest,
     EndpointTest,
     EndpointTestRequest,
     OwnEndpoint,
 )
+from dialectic.contract.models import HealthState, Model, ModelHealth
 from dialectic.core.access import Role, Secret
 from dialectic.core.models.endpoint import OWN
 from dialectic.core.models.endpoint_config import Declared, Place, parse_own_endpoint
 from dialectic.core.strict_json import Json
+from dialectic.db.queries import load_queries
 from dialectic.db.tables import accounts, endpoints
 from dialectic.db.tables.endpoints import EndpointRow
 from dialectic.errors import (
@@ -34,11 +35,16 @@ from dialectic.errors import (
     Remedy,
     RemedyAction,
 )
+from dialectic.limits import admission
 from dialectic.pipeline.own_models import declare, load_card, load_catalog, open_route
+from dialectic.providers.catalog import Catalog, choose_default_models
 from dialectic.providers.key_encryption import encrypt
 from dialectic.providers.probe import build_question
 
+SQL = load_queries("endpoints")
 ENDPOINTS_MAX = 20
+# The latest documents that tell how fast models are.
+USES_MAX = 2_000
 # The time limit of a test call.
 TEST_S = 60.0
 ANSWER_CHARS_MAX = 500
@@ -89,7 +95,36 @@ async def remove(tx: Transaction, name: str) -> None:
 async def list_models(tx: Transaction) -> list[Model]:
     """List the models that the tenant can use: the operator's and its own."""
     catalog = await load_catalog(tx.engine, tx.account.tenant_id, tx.connection)
-    return installed.list_models(catalog, tx.engine.settings.home)
+    experience = await _load_experience(tx, catalog)
+    return installed.list_models(catalog, tx.engine.settings.home, experience)
+
+
+async def _load_experience(tx: Transaction, catalog: Catalog) -> installed.Experience:
+    """Load what earlier calls say about models: whether their endpoints answer, how fast."""
+    rows = await tx.connection.fetch(SQL["sum_model_use"], tx.account.user_id, USES_MAX)
+    states = {one.endpoint: one for one in await admission.list_endpoints(tx.connection)}
+    health = {
+        provider: _describe_health(states[endpoint.name])
+        for provider, endpoint in catalog.endpoints.items()
+        if endpoint.name in states
+    }
+    return installed.Experience(
+        health=health,
+        p50_ms={row["model_name"]: row["p50_ms"] for row in rows},
+        used=frozenset(row["model_name"] for row in rows if row["is_used_by_user"]),
+        defaults=choose_default_models(tx.engine.catalog, tx.engine.settings),
+    )
+
+
+def _describe_health(state: admission.EndpointState) -> ModelHealth:
+    """Describe an endpoint without what its provider said: that may be another tenant's."""
+    if state.key_refused_at is not None:
+        return ModelHealth(state=HealthState.KEY_REFUSED, until=None, p50_ms=None)
+    if state.circuit != "closed":
+        return ModelHealth(state=HealthState.FAILING, until=state.probe_at, p50_ms=None)
+    if state.closed_until is not None:
+        return ModelHealth(state=HealthState.BUSY, until=state.closed_until, p50_ms=None)
+    return ModelHealth(state=HealthState.OK, until=None, p50_ms=None)
 
 
 async def test(tenant: Tenant, name: str, wanted: EndpointTestRequest) -> EndpointTest:

@@ -1,6 +1,7 @@
-"""A person's feedback on a stage or a contribution, and ratings.
+"""A person's feedback on a stage or a contribution, and ratings: given, read, changed, taken back.
 
-`pipeline.gather` puts feedback into later prompts.
+`pipeline.gather` puts feedback into later prompts, as it is when their jobs are loaded. What a
+model has read already is not rewritten: its request is kept in the record of the call.
 """
 
 from __future__ import annotations
@@ -14,13 +15,18 @@ import asyncpg
 from dialectic.app.lookup import load_contribution
 from dialectic.app.transaction import Transaction
 from dialectic.contract.contributions import RATING_MAX, RATING_MIN, ContributionRecord
+from dialectic.contract.feedback import Feedback, FeedbackChange, FeedbackKind
 from dialectic.contract.sessions import SavedFeedback
 from dialectic.core.documents.file_paths import UserFeedback, build_path
 from dialectic.core.text import clean_text
-from dialectic.db.tables import records
+from dialectic.db.tables import lists, records
 from dialectic.db.tables.records import SQL, NewResource
-from dialectic.errors import Conflict, UsageError
-from dialectic.pipeline.load import JobContext, load_session_context
+from dialectic.errors import Conflict, Forbidden, InvalidValue, NotFound, UsageError
+from dialectic.pipeline.load import JobContext, Ruling, load_session_context
+from dialectic.pipeline.rulings import describe_ruling
+
+# What the file of a stage says when everything in it was taken back.
+NOTHING_LEFT = "All feedback on this stage was taken back."
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +86,10 @@ async def save(
         place: await _load_stage(tx, session_id, place)
         for place in dict.fromkeys((one.stage_slug, one.iteration) for one in found)
     }
+    rated = [one.target_id for one in found if one.rating is not None]
+    await connection.execute(
+        SQL["delete_own_ratings"], session_id, account.user_id, rated, [one.id for one in found]
+    )
     await connection.executemany(
         SQL["insert_feedback"],
         [
@@ -98,12 +108,20 @@ async def save(
             for one in found
         ],
     )
-    rows = await connection.fetch(SQL["list_feedback"], session_id)
+    paths = await _write_files(tx, session_id, contexts)
+    return SavedFeedback(ids=[one.id for one in found], path=paths[-1])
+
+
+async def _write_files(
+    tx: Transaction, session_id: UUID, contexts: Mapping[tuple[str, int], JobContext]
+) -> list[str]:
+    """Write the feedback files of stages again; return their paths."""
+    rows = await tx.connection.fetch(SQL["list_feedback"], session_id)
     files = [_build_file(session_id, place, contexts[place], rows) for place in contexts]
     owner = next(iter(contexts.values())).owner
-    await records.put_resources(connection, account.tenant_id, owner, files)
+    await records.put_resources(tx.connection, tx.account.tenant_id, owner, files)
     tx.publish(owner.project_id)
-    return SavedFeedback(path=files[-1].path)
+    return [file.path for file in files]
 
 
 async def _load_targets(
@@ -173,13 +191,7 @@ def _understand(
                 limit=RATING_MAX,
             )
         return _Feedback.about(one.id, "rating", targets[one.contribution_id], rating=one.rating)
-    content, _ = clean_text(one.content)
-    if not content.strip():
-        raise UsageError(
-            "The feedback is empty. Write what the models should change.",
-            reason="empty",
-            subject="text",
-        )
+    content = _read_comment(one.content)
     if one.target_id is None:
         stage = one.stage_slug
         return _Feedback(
@@ -194,6 +206,17 @@ def _understand(
             subject=str(one.target_id),
         )
     return _Feedback.about(one.id, "response", target, content=content)
+
+
+def _read_comment(text: str) -> str:
+    content, _ = clean_text(text)
+    if not content.strip():
+        raise UsageError(
+            "The feedback is empty. Write what the models should change.",
+            reason="empty",
+            subject="text",
+        )
+    return content
 
 
 async def _load_stage(tx: Transaction, session_id: UUID, place: tuple[str, int]) -> JobContext:
@@ -226,7 +249,7 @@ def _build_file(
     return NewResource(
         resource_type="user_feedback",
         path=build_path(UserFeedback(folder)),
-        text="\n\n".join(entries) + "\n",
+        text="\n\n".join(entries or [NOTHING_LEFT]) + "\n",
         session_id=session_id,
         iteration_number=iteration,
         stage_slug=stage_slug,
@@ -234,8 +257,101 @@ def _build_file(
 
 
 def _describe(row: asyncpg.Record) -> str:
+    if row["verdict"] is not None:
+        place = row["stage_slug"], row["iteration_number"]
+        words = row["subject"], row["verdict"], row["upheld"], row["content"]
+        return f"Ruling. {describe_ruling(Ruling(*place, *words))}"
     about = row["target_contribution_id"]
     head = f"On contribution {about}: " if about else ""
     if row["rating"] is not None:
         return f"{head}rated {row['rating']} of {RATING_MAX}."
     return f"{head}{row['content'].strip()}"
+
+
+# -- reading and changing --------------------------------------------------------------------------
+
+
+async def list_entries(tx: Transaction, session_id: UUID) -> list[Feedback]:
+    """List what people said about a session, in order, with what the caller may do with it."""
+    await records.load_session(tx.connection, session_id)
+    user_id = tx.account.user_id
+    rows = await lists.list_feedback(tx.connection, user_id, session_id=session_id)
+    return [Feedback.model_validate(row) for row in rows]
+
+
+async def change(tx: Transaction, feedback_id: UUID, wanted: FeedbackChange) -> Feedback:
+    """Replace the text of feedback, or the number of a rating; only its author may."""
+    row = await _load_locked(tx, feedback_id)
+    if row["feedback_type"] == FeedbackKind.RULING:
+        raise Conflict(
+            "A ruling is not changed. Rule again on what it decides.",
+            reason="is_ruling",
+            subject=str(feedback_id),
+        )
+    if row["user_id"] != tx.account.user_id:
+        raise Forbidden(
+            "Only its author can change feedback. Add feedback of your own instead.",
+            reason="not_yours",
+            subject=str(feedback_id),
+        )
+    content, rating = _decide_change(row, wanted)
+    await tx.connection.execute(SQL["change_feedback"], feedback_id, content, rating)
+    await _write_file_of(tx, row)
+    rows = await lists.list_feedback(tx.connection, tx.account.user_id, feedback_id=feedback_id)
+    return Feedback.model_validate(rows[0])
+
+
+async def remove(tx: Transaction, feedback_id: UUID) -> None:
+    """Take feedback back: its author may, and so may the owner of the session."""
+    row = await _load_locked(tx, feedback_id)
+    session = await records.load_session(tx.connection, row["session_id"])
+    if tx.account.user_id not in (row["user_id"], session["user_id"]):
+        raise Forbidden(
+            "Only its author and the owner of the session can remove feedback.",
+            reason="not_yours",
+            subject=str(feedback_id),
+        )
+    # A ruling was read by models and is kept; it no longer counts.
+    is_ruling = row["feedback_type"] == FeedbackKind.RULING
+    statement = SQL["withdraw_ruling"] if is_ruling else SQL["delete_feedback"]
+    await tx.connection.execute(statement, feedback_id)
+    await _write_file_of(tx, row)
+
+
+async def _load_locked(tx: Transaction, feedback_id: UUID) -> asyncpg.Record:
+    """Load an entry; lock its session first, as every writer of the file does."""
+    row = await tx.connection.fetchrow(SQL["load_feedback"], feedback_id)
+    if row is not None:
+        await tx.connection.execute(SQL["lock_session"], row["session_id"])
+        row = await tx.connection.fetchrow(SQL["load_feedback"], feedback_id)
+    if row is None:
+        raise NotFound(
+            f"Feedback {feedback_id} does not exist.",
+            reason="no_feedback",
+            subject=str(feedback_id),
+        )
+    return row
+
+
+def _decide_change(row: asyncpg.Record, wanted: FeedbackChange) -> tuple[str, int | None]:
+    """Decide the new text and number of an entry: a rating has a number, all else a text."""
+    is_rating = row["rating"] is not None
+    field, other = ("rating", "text") if is_rating else ("text", "rating")
+    if getattr(wanted, field) is None or getattr(wanted, other) is not None:
+        kind = "a rating" if is_rating else "a text"
+        raise InvalidValue(
+            f"This entry is {kind}. Send `{field}` alone.", reason="other_kind", subject=field
+        )
+    if is_rating:
+        return row["content"], wanted.rating
+    return _read_comment(wanted.text or ""), None
+
+
+async def _write_file_of(tx: Transaction, row: asyncpg.Record) -> None:
+    await write_file(tx, row["session_id"], (row["stage_slug"], row["iteration_number"]))
+
+
+async def write_file(tx: Transaction, session_id: UUID, place: tuple[str, int]) -> None:
+    """Write the feedback file of a stage and an iteration again; the session is locked."""
+    contexts = {place: await _load_stage(tx, session_id, place)}
+    await _write_files(tx, session_id, contexts)

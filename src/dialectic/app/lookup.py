@@ -22,7 +22,7 @@ from dialectic.db.tables.records import get_id as get_by_prefix
 from dialectic.errors import NotFound
 
 if TYPE_CHECKING:
-    from dialectic.contract.sessions import SessionDetail
+    from dialectic.contract.session_detail import SessionDetail
 
 NOUNS = {Kind.SESSION: SESSION, Kind.CONTRIBUTION: CONTRIBUTION, Kind.CHUNK: CHUNK}
 
@@ -55,16 +55,15 @@ async def look(
     """
     detail = await tenant.run(get_detail, session_id, after=after)
     if quote:
-        from dialectic.app.quotes import quote_session
+        from dialectic.app.session_quotes import describe_rest
 
-        detail.quote = await quote_session(tenant.engine, tenant.account, session_id)
+        detail.quote = await describe_rest(tenant, session_id, with_lines=True)
     return detail
 
 
 async def get_detail(tx: Transaction, session_id: UUID, *, after: int = 0) -> SessionDetail:
     """Load all of a session; `after` asks whether it has a later event."""
-    from dialectic.contract.sessions import SessionDetail
-    from dialectic.db.tables import jobs
+    from dialectic.contract.session_detail import SessionDetail
     from dialectic.db.tables.notifications import read_events
 
     connection = tx.connection
@@ -76,7 +75,7 @@ async def get_detail(tx: Transaction, session_id: UUID, *, after: int = 0) -> Se
         {
             "session": show_status(session),
             "stages": await list_stages(connection, session_id),
-            "jobs": await jobs.list_of_session(connection, session_id),
+            "jobs": await list_plain(connection, SQL["list_jobs"], session_id),
             "contributions": list(map(dict, written)),
             "plans": list(map(dict, await connection.fetch(SQL["list_plan_sources"], session_id))),
             "last_event": news.last_seq,

@@ -12,7 +12,8 @@ from uuid import UUID
 
 from dialectic.app import projects
 from dialectic.app.transaction import Tenant, Transaction
-from dialectic.contract.projects import PlanFile, PlanFileState, ProjectFile
+from dialectic.contract.projects import PlanFile, PlanFileState, PlanStep, ProjectFile
+from dialectic.core.documents.checklists import find_title, list_steps, tick_steps
 from dialectic.core.documents.file_paths import WorkItem, WorkStatus, build_path, parse_path
 from dialectic.core.documents.plan_files import (
     FOLDER_README,
@@ -41,8 +42,8 @@ from dialectic.publishing.plan_files import (
 )
 from dialectic.publishing.publish import describe_project
 
-# Tells whether a file is still as its reader has seen it.
-IsSeen = Callable[[WorkFile], bool]
+# Tells whether a file is still as its reader has seen it; None for one that has gone.
+IsSeen = Callable[[WorkFile | None], bool]
 
 
 async def list_plan(tenant: Tenant, project_id: UUID) -> list[PlanFile]:
@@ -76,6 +77,7 @@ def describe_file(file: WorkFile, items: Sequence[PlanItem], present: set[str]) 
         state = PlanFileState.AS_WRITTEN if is_same else PlanFileState.CHANGED
         state = PlanFileState.SUPERSEDED if item.kind == SUPERSEDED_ITEM else state
     first = None if item is None else name_first(item.path, item.notes)
+    text = file.data.decode(errors="replace")
     return PlanFile(
         path=file.path,
         status=place.status,
@@ -84,6 +86,11 @@ def describe_file(file: WorkFile, items: Sequence[PlanItem], present: set[str]) 
         replaces=None if item is None or first == strip_project(item.path) else first,
         size_bytes=len(file.data),
         etag=file.etag,
+        title=find_title(text) or place.file,
+        steps=[
+            PlanStep(number=step.number, text=step.text, is_done=step.is_done)
+            for step in list_steps(text)
+        ],
     )
 
 
@@ -137,10 +144,42 @@ async def replace_content(
         limit = LIMITS.entry_bytes_max
         raise TooLarge(f"The file has {len(data):,} bytes; the limit is {limit:,}.", limit=limit)
     found = await find_work_file(tx.engine, tx.account.tenant_id, path)
-    if found is not None and not is_seen(found):
+    if not is_seen(found):
         raise PreconditionFailed
     await tx.engine.files.write(f"{tx.account.tenant_id}/{path}", data)
     return await _conclude(tx, project_id, WorkFile(path, data))
+
+
+async def tick(
+    tx: Transaction, project_id: UUID, path: str, ticks: Mapping[int, bool], is_seen: IsSeen
+) -> PlanFile:
+    """Tick or untick steps of a file. Ticking twice is one tick."""
+    await _lock(tx, project_id)
+    await _check_place(tx, project_id, path)
+    found = await find_work_file(tx.engine, tx.account.tenant_id, path)
+    if found is None:
+        raise _build_missing(path)
+    if not is_seen(found):
+        raise PreconditionFailed
+    try:
+        text = found.data.decode()
+    except UnicodeDecodeError:
+        raise _build_no_step(path, min(ticks)) from None
+    numbers = {step.number for step in list_steps(text)}
+    if unknown := sorted(set(ticks) - numbers):
+        raise _build_no_step(path, unknown[0])
+    data = tick_steps(text, ticks).encode()
+    if data != found.data:
+        await tx.engine.files.write(f"{tx.account.tenant_id}/{path}", data)
+    return await _conclude(tx, project_id, WorkFile(path, data))
+
+
+def _build_no_step(path: str, number: int) -> NotFound:
+    return NotFound(
+        f"{path} has no step {number}. List the plan, and give the number of one of its steps.",
+        reason="no_step",
+        subject=path,
+    )
 
 
 async def move(
@@ -222,7 +261,8 @@ async def _conclude(tx: Transaction, project_id: UUID, file: WorkFile) -> PlanFi
 
 
 async def _describe_later(tx: Transaction, project_id: UUID) -> None:
-    """Describe the project after the commit."""
+    """Tell followers of the change, and describe the project after the commit."""
+    await plan_files.touch_project(tx.connection, project_id)
     await files.make_due(tx.connection, project_id)
     tx.after_commit["description"] = functools.partial(
         describe_project, tx.engine, tx.account.tenant_id, project_id

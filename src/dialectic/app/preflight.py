@@ -6,10 +6,23 @@ import asyncio
 import time
 
 from dialectic.app.transaction import Tenant
+from dialectic.contract.models import ModelTest, ModelTestError
+from dialectic.contract.problems import ProblemRemedy
 from dialectic.core.models.endpoint import is_own
-from dialectic.errors import DialecticError
+from dialectic.core.money.price import price_call
+from dialectic.engine import Engine
+from dialectic.errors import DialecticError, ProviderAuth, Remedy, RemedyAction
 from dialectic.pipeline.own_models import load_card, open_route
-from dialectic.providers.probe import PATIENCE_S, Finding, ask_shortly, probe_models
+from dialectic.providers.probe import (
+    PATIENCE_S,
+    Finding,
+    ask_shortly,
+    build_question,
+    probe_models,
+)
+
+# More than the question has with any tokenizer.
+QUESTION_TOKENS_MAX = 100
 
 
 async def probe(tenant: Tenant, models: list[str]) -> list[Finding]:
@@ -21,8 +34,42 @@ async def probe(tenant: Tenant, models: list[str]) -> list[Finding]:
         probe_models(engine.catalog, engine.settings, others),
         asyncio.gather(*(_probe_own(tenant, name) for name in own)),
     )
+    for one in found:
+        _advise(engine, one)
     by_name = {one.model: one for one in (*found, *own_found)}
     return [by_name[name] for name in names]
+
+
+async def test(tenant: Tenant, model: str) -> ModelTest:
+    """Ask a model one short question, for every way in; the provider may charge its payer."""
+    engine, tenant_id = tenant.engine, tenant.account.tenant_id
+    card = await load_card(engine, tenant_id, model)  # raises if it is unknown
+    (found,) = await probe(tenant, [card.name])
+    question = build_question(card)
+    cost = price_call(card, QUESTION_TOKENS_MAX, question.max_output_tokens)
+    return ModelTest.model_validate(
+        {
+            "model": card.name,
+            "is_usable": not found.is_unusable,
+            "was_asked": found.was_asked,
+            "elapsed_ms": round(found.elapsed_s * 1000),
+            "cost_max": cost,
+            "error": None if found.error is None else _describe(found.error),
+        }
+    )
+
+
+def _describe(error: DialecticError) -> ModelTestError:
+    remedy = error.remedy
+    told = None if remedy is None else ProblemRemedy.model_validate(remedy.as_dict())
+    return ModelTestError(code=error.code, reason=error.reason, message=error.message, remedy=told)
+
+
+def _advise(engine: Engine, finding: Finding) -> None:
+    """Say which variable holds a key that was rejected."""
+    endpoint = engine.catalog.endpoints.get(finding.model.partition("/")[0])
+    if isinstance(finding.error, ProviderAuth) and endpoint is not None and endpoint.api_key_env:
+        finding.error.remedy = Remedy(RemedyAction.CONFIGURE, setting=endpoint.api_key_env)
 
 
 async def _probe_own(tenant: Tenant, name: str) -> Finding:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 from uuid import UUID
 
@@ -64,7 +64,6 @@ class CreatedSession:
     project_id: UUID
     session_id: UUID
     project_slug: str
-    notes: list[str] = field(default_factory=list)
 
 
 AnyRequest: TypeAlias = SessionRequest | RunRequest
@@ -113,16 +112,20 @@ async def check_run(
 
 
 async def create_session(tx: Transaction, request: RunRequest) -> CreatedSession:
-    """Create a project with its first session; the prompt becomes a file and a resource."""
+    """Create a session: of a new project, whose prompt becomes a file, or of an existing one."""
+    if request.project_id is not None:
+        session_id = await add_session(tx, request.project_id, request, request.resources)
+        project = await get(tx, request.project_id)
+        return CreatedSession(project.id, session_id, project.slug)
     # Raise before any write.
     run = await check_run(tx.engine, tx.account.tenant_id, request, request.domain, tx.connection)
-    project_id, slug, notes = await create_project(tx, request, domains=run.process.file.domains)
+    project_id, slug, _ = await create_project(tx, request, domains=run.process.file.domains)
     session_id = await _insert_session(tx, project_id, request, run)
-    return CreatedSession(project_id, session_id, slug, notes)
+    return CreatedSession(project_id, session_id, slug)
 
 
 async def create_project(
-    tx: Transaction, new: ProjectRequest, *, domains: Collection[str] | None = None
+    tx: Transaction, new: ProjectRequest | RunRequest, *, domains: Collection[str] | None = None
 ) -> tuple[UUID, str, list[str]]:
     """Create a project; return its id, its folder and notes on its prompt.
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import functools
+from dataclasses import dataclass
 from uuid import UUID
 
-from dialectic.app import sessions
 from dialectic.app.transaction import Tenant
 from dialectic.contract.sessions import SessionPlan
 from dialectic.core.documents.plan_files import PLAN_PAGE
 from dialectic.core.documents.plan_page import PlanPage
 from dialectic.core.documents.plan_sources import list_finished
 from dialectic.core.documents.report import CostLine, ReportSource, build_report
+from dialectic.core.documents.report_names import hide_models
 from dialectic.core.money.price import format_credits
 from dialectic.core.transfer.rows import ProjectRows, ResourceRow
-from dialectic.db.tables import transfer
+from dialectic.db.pool import Connection
+from dialectic.db.tables import records, transfer
+from dialectic.engine import Engine
 from dialectic.errors import NotFound
 from dialectic.ledger import audit
 from dialectic.publishing.plan_page import assemble_page, find_cost, read_cost
@@ -24,8 +27,9 @@ from dialectic.publishing.snapshot import take_snapshot
 
 async def load_plan(tenant: Tenant, session_id: UUID) -> SessionPlan:
     """Assemble the plan of a session's last finished iteration."""
-    rows = await _load_rows(tenant, session_id)
-    page = await _find_page(tenant, rows, session_id)
+    engine, tenant_id = tenant.engine, tenant.account.tenant_id
+    rows = await _load_rows(engine, tenant_id, session_id)
+    page = await _find_page(engine, tenant_id, rows, session_id)
     if page is None:
         raise NotFound(
             f"No iteration of session {session_id} is finished, so it has no plan yet.",
@@ -44,12 +48,24 @@ async def load_plan(tenant: Tenant, session_id: UUID) -> SessionPlan:
     )
 
 
-async def build_session_report(tenant: Tenant, session_id: UUID) -> str:
-    """Build the report of a session as one HTML file."""
-    engine, tenant_id = tenant.engine, tenant.account.tenant_id
-    rows = await _load_rows(tenant, session_id)
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """What a report tells: also drafts, and the names of models or only their seats."""
+
+    drafts: bool = True
+    names: bool = True
+
+
+ALL = ReportOptions()
+
+
+async def build_session_report(
+    engine: Engine, tenant_id: UUID, session_id: UUID, options: ReportOptions = ALL
+) -> str:
+    """Build the report of a session as one HTML file, from the session as it is now."""
+    rows = await _load_rows(engine, tenant_id, session_id)
     session = next(row for row in rows.dialectic_sessions if row.id == session_id)
-    page = await _find_page(tenant, rows, session_id)
+    page = await _find_page(engine, tenant_id, rows, session_id)
     own = [row.id for row in rows.dialectic_contributions if row.session_id == session_id]
     read = functools.partial(transfer.read_texts, row_ids=own)
     texts = await engine.db.transact(tenant_id, read)
@@ -67,20 +83,30 @@ async def build_session_report(tenant: Tenant, session_id: UUID) -> str:
         for cost in await engine.db.transact(tenant_id, look)
     ]
     total = await find_cost(engine, tenant_id, session_id) or _read_stored_cost(rows, session_id)
-    source = ReportSource(rows, session, page, texts, costs, total)
+    source = ReportSource(rows, session, page, texts, costs, total, has_drafts=options.drafts)
     # In a thread: rendering hundreds of documents would block the event loop.
-    return await asyncio.to_thread(build_report, source)
+    return await asyncio.to_thread(_build, source, options)
 
 
-async def _load_rows(tenant: Tenant, session_id: UUID) -> ProjectRows:
-    project_id = (await tenant.run(sessions.get, session_id)).project_id
-    return (await take_snapshot(tenant.engine, tenant.account.tenant_id, project_id)).rows
+def _build(source: ReportSource, options: ReportOptions) -> str:
+    return build_report(source if options.names else hide_models(source))
 
 
-async def _find_page(tenant: Tenant, rows: ProjectRows, session_id: UUID) -> PlanPage | None:
+async def _load_rows(engine: Engine, tenant_id: UUID, session_id: UUID) -> ProjectRows:
+    async def find(connection: Connection) -> UUID:
+        session = await records.load_session(connection, session_id)
+        project_id: UUID = session["project_id"]
+        return project_id
+
+    project_id = await engine.db.transact(tenant_id, find)
+    return (await take_snapshot(engine, tenant_id, project_id)).rows
+
+
+async def _find_page(
+    engine: Engine, tenant_id: UUID, rows: ProjectRows, session_id: UUID
+) -> PlanPage | None:
     for finished in list_finished(rows):
         if finished.session.id == session_id:
-            engine, tenant_id = tenant.engine, tenant.account.tenant_id
             known = _read_stored_cost(rows, session_id)
             cost = await find_cost(engine, tenant_id, session_id) or known
             return await assemble_page(engine, tenant_id, rows, finished, cost)

@@ -16,6 +16,7 @@ from uuid import UUID, uuid4
 
 from dialectic.contract.projects import SearchHit, SearchResults
 from dialectic.contract.summaries import PASSAGES_DEFAULT, PASSAGES_MAX
+from dialectic.core.documents.markdown_blocks import find_block_at
 from dialectic.core.models.messages import Counted, judge_usage
 from dialectic.core.models.model import ModelCard
 from dialectic.core.money.price import Rates, check_spend, decide_hold, is_play
@@ -90,8 +91,12 @@ async def search_project(
         embedded.rows,
         limit=limit,
     )
+    # In a thread: finding the blocks of passages parses their documents.
+    hits = await asyncio.to_thread(
+        lambda: [_build_hit(piece, documents[piece.source_id]) for piece in found]
+    )
     return SearchResults(
-        items=[_build_hit(piece, documents[piece.source_id]) for piece in found],
+        items=hits,
         next_cursor=None,
         documents=len(documents),
         embedder=embedder.name,
@@ -164,6 +169,7 @@ def _build_hit(piece: Match, document: Document) -> SearchHit:
         text=piece.text,
         start=piece.start,
         end=piece.end,
+        block=find_block_at(document.text, piece.start),
         score=piece.score,
     )
 

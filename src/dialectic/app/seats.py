@@ -24,15 +24,12 @@ from dialectic.core.seats import (
     find_angle,
     replace_seat,
 )
-from dialectic.core.session_state import Phase
+from dialectic.core.session_state import BETWEEN_STAGES, Phase
 from dialectic.db.tables import jobs, records
 from dialectic.db.tables.records import SQL
 from dialectic.errors import Conflict, Remedy, RemedyAction
 from dialectic.pipeline.load import load_session_context
 from dialectic.pipeline.own_models import load_card
-
-# No job of the session runs or waits in these phases.
-BETWEEN_STAGES = frozenset({Phase.PENDING, Phase.STAGE_COMPLETE, Phase.ITERATION_COMPLETE})
 
 
 def read_seating(session: asyncpg.Record) -> Seating:
@@ -90,7 +87,7 @@ async def drop(tx: Transaction, session_id: UUID, seat: int) -> list[str]:
     later = drop_seat(now, seat)
     iteration, has_failed = session["iteration_count"], session["phase"] == Phase.FAILED
     if has_failed:
-        await _reopen(tx, session)
+        await reopen(tx, session)
     await tx.connection.execute(SQL["drop_seat"], session_id, iteration, seat)
     await _tell(tx, session, seat, model, "dropped", later)
     if not has_failed:
@@ -114,7 +111,7 @@ async def replace(tx: Transaction, session_id: UUID, seat: int, model: str) -> l
         return []
     iteration, connection = session["iteration_count"], tx.connection
     if session["phase"] == Phase.FAILED:
-        await _reopen(tx, session)
+        await reopen(tx, session)
     model_ids = await _save(tx, session, later)
     await connection.execute(SQL["rejoin_stages"], session_id, iteration, seat)
     occupant = describe_occupant(later.models, list(map(str, model_ids)), seat)
@@ -131,6 +128,25 @@ async def replace(tx: Transaction, session_id: UUID, seat: int, model: str) -> l
     return await jobs.rerun_seat(connection, session_id, iteration, seat, stages)
 
 
+async def bring_back(tx: Transaction, session: asyncpg.Record, seat: int) -> None:
+    """Let a seat that has left take part again, with its model; the session is locked."""
+    now = read_seating(session)
+    if seat not in now.dropped:
+        return
+    later = replace_seat(now, seat, now.models[seat - 1])
+    await _save(tx, session, later)
+    iteration = session["iteration_count"]
+    await tx.connection.execute(SQL["rejoin_stages"], session["id"], iteration, seat)
+    await _tell(tx, session, seat, now.models[seat - 1], "replaced", later)
+
+
+async def seat_again(tx: Transaction, session: asyncpg.Record, seat: int) -> None:
+    """Give the waiting jobs of a seat the model that it has now; the session is locked."""
+    ids = list(map(str, session["selected_model_ids"]))
+    occupant = describe_occupant(session["model_names"], ids, seat)
+    await jobs.reseat(tx.connection, session["id"], session["iteration_count"], seat, occupant)
+
+
 async def _lock(tx: Transaction, session_id: UUID) -> asyncpg.Record:
     await tx.connection.fetchval(SQL["lock_session"], session_id)
     session = await records.load_session(tx.connection, session_id)
@@ -143,7 +159,7 @@ async def _lock(tx: Transaction, session_id: UUID) -> asyncpg.Record:
     return session
 
 
-async def _reopen(tx: Transaction, session: asyncpg.Record) -> None:
+async def reopen(tx: Transaction, session: asyncpg.Record) -> None:
     """Open the failed stage of a session and the stages after it again."""
     place = (session["id"], session["iteration_count"], session["current_stage_slug"])
     await tx.connection.execute(SQL["reopen_stages"], *place)

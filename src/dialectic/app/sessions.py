@@ -36,8 +36,8 @@ async def generate(tx: Transaction, session_id: UUID) -> list[UUID]:
 
     On autopilot the stages after it are created too, and wait for their inputs.
     """
-    session = await _lock(tx, session_id)
-    _refuse_standing(session)
+    session = await lock(tx, session_id)
+    refuse_standing(session)
     tx.publish(session["project_id"])
     return await begin_stages(tx, session)
 
@@ -61,8 +61,8 @@ async def submit(tx: Transaction, session_id: UUID, body: SubmitRequest) -> str:
 
 async def start_next(tx: Transaction, session_id: UUID) -> str:
     """Start the stage after the completed one; return its slug."""
-    session = await _lock(tx, session_id)
-    _refuse_standing(session)
+    session = await lock(tx, session_id)
+    refuse_standing(session)
     state = SessionState.from_row(session)
     if state.phase is Phase.ITERATION_COMPLETE:
         raise Conflict(
@@ -93,8 +93,8 @@ async def start_next(tx: Transaction, session_id: UUID) -> str:
 
 async def iterate(tx: Transaction, session_id: UUID) -> int:
     """Start the next iteration, with the final documents and all feedback; return its number."""
-    session = await _lock(tx, session_id)
-    _refuse_standing(session)
+    session = await lock(tx, session_id)
+    refuse_standing(session)
     state = SessionState.from_row(session)
     if state.phase not in (Phase.STAGE_COMPLETE, Phase.ITERATION_COMPLETE):
         raise Conflict(
@@ -114,8 +114,8 @@ async def iterate(tx: Transaction, session_id: UUID) -> int:
 async def retry(tx: Transaction, session_id: UUID) -> list[str]:
     """Retry the failed jobs and those that depend on them; return the stages."""
     connection = tx.connection
-    session = await _lock(tx, session_id)
-    _refuse_standing(session)
+    session = await lock(tx, session_id)
+    refuse_standing(session)
     iteration, state = session["iteration_count"], SessionState.from_row(session)
     if state.phase is not Phase.FAILED:
         raise Conflict(
@@ -129,12 +129,14 @@ async def retry(tx: Transaction, session_id: UUID) -> list[str]:
     return await jobs.rerun_failed(connection, session_id, iteration, without=left)
 
 
-async def _lock(tx: Transaction, session_id: UUID) -> asyncpg.Record:
+async def lock(tx: Transaction, session_id: UUID) -> asyncpg.Record:
+    """Lock a session until the end of the transaction, and load it."""
     await tx.connection.fetchval(SQL["lock_session"], session_id)
     return await records.load_session(tx.connection, session_id)
 
 
-def _refuse_cancelled(session: asyncpg.Record) -> None:
+def refuse_cancelled(session: asyncpg.Record) -> None:
+    """Raise if a session is cancelled."""
     if session["phase"] == Phase.CANCELLED:
         raise Conflict(
             f"Session {session['id']} is cancelled and cannot be continued. Start a new one.",
@@ -143,8 +145,9 @@ def _refuse_cancelled(session: asyncpg.Record) -> None:
         )
 
 
-def _refuse_standing(session: asyncpg.Record) -> None:
-    _refuse_cancelled(session)
+def refuse_standing(session: asyncpg.Record) -> None:
+    """Raise if a session is cancelled or paused."""
+    refuse_cancelled(session)
     if session["phase"] == Phase.PAUSED:
         raise Conflict(
             f"Session {session['id']} is paused. Resume it first.",
@@ -167,10 +170,10 @@ async def pause(tx: Transaction, session_id: UUID) -> bool:
     Returns False if it was already paused, possibly by an earlier try of this request.
     """
     connection = tx.connection
-    session = await _lock(tx, session_id)
+    session = await lock(tx, session_id)
     if session["phase"] == Phase.PAUSED:
         return False
-    _refuse_cancelled(session)
+    refuse_cancelled(session)
     await _refuse_finished(connection, session, "paused")
     await connection.fetchval(SQL["pause_session"], session_id)
     await jobs.pause_session(connection, session_id)
@@ -185,8 +188,9 @@ async def resume(
     approves_spend: bool = False,
     budget_credits: int | None = None,
     full_answers_only: bool | None = None,
+    stage: str | None = None,
 ) -> None:
-    """Resume everything that is paused. Idempotent.
+    """Resume everything that is paused, or the calls of one stage. Idempotent.
 
     `approves_spend` approves the calls that exceed the automatic spending limit. A new budget
     applies to the whole session, including what it has already spent. `full_answers_only`, if
@@ -194,23 +198,34 @@ async def resume(
     """
     connection = tx.connection
     session = await records.load_session(connection, session_id)
-    _refuse_cancelled(session)
+    refuse_cancelled(session)
     if full_answers_only is not None:
         await connection.execute(SQL["set_full_answers_only"], session_id, full_answers_only)
+    if stage is not None:
+        await _check_stage(tx, session, stage)
+        refuse_standing(session)
     if await connection.fetchval(SQL["resume_session"], session_id):
         await records.record_event(connection, SessionResumed(session_id=session_id))
     await admission.allow_probes(connection, session_id)
-    await jobs.resume_session(connection, session_id, approves_spend=approves_spend)
+    await jobs.resume_session(connection, session_id, approves_spend=approves_spend, stage=stage)
     if budget_credits is not None:  # lock the wallet last, in the same order as a worker
         await wallets.set_budget(connection, session_id, budget_credits)
         # Also resume jobs that have paused since, because of the old budget.
-        await jobs.resume_session(connection, session_id, approves_spend=approves_spend)
+        await jobs.resume_session(
+            connection, session_id, approves_spend=approves_spend, stage=stage
+        )
+
+
+async def _check_stage(tx: Transaction, session: asyncpg.Record, stage: str) -> None:
+    """Raise if the session's process has no such stage."""
+    process = await load_pinned(tx.engine, tx.connection, session["process_template_id"])
+    process.load_stage(stage)
 
 
 async def cancel(tx: Transaction, session_id: UUID) -> bool:
     """Cancel a session for good; its documents stay. Returns False if it was already cancelled."""
     connection = tx.connection
-    session = await _lock(tx, session_id)
+    session = await lock(tx, session_id)
     if session["phase"] == Phase.CANCELLED:
         return False
     await _refuse_finished(connection, session, "cancelled")
@@ -256,8 +271,8 @@ async def _refuse_finished(connection: Connection, session: asyncpg.Record, word
 async def change(tx: Transaction, session_id: UUID, wanted: SessionChange) -> Session:
     """Change a session's settings; its models only while no stage runs."""
     connection = tx.connection
-    session = await _lock(tx, session_id)
-    _refuse_cancelled(session)
+    session = await lock(tx, session_id)
+    refuse_cancelled(session)
     if wanted.models is not None:
         await change_models(tx, session, wanted.models)
     await connection.execute(

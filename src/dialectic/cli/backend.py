@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial, wraps
 from pathlib import Path
@@ -21,16 +21,10 @@ from dialectic.live_calls import LiveCall
 from dialectic.settings import Settings
 
 if TYPE_CHECKING:
-    from dialectic.contract.accounts import (
-        Cost,
-        Model,
-        ProcessDetail,
-        ProcessSummary,
-        Transaction,
-        Wallet,
-    )
+    from dialectic.contract.accounts import Cost, Transaction, Wallet
     from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary, SystemPrompt
     from dialectic.contract.contributions import ChunkRecord, ContributionRecord, EditedContribution
+    from dialectic.contract.dissents import Dissents
     from dialectic.contract.endpoints import (
         EndpointRequest,
         EndpointTest,
@@ -38,9 +32,10 @@ if TYPE_CHECKING:
         OwnEndpoint,
     )
     from dialectic.contract.events import Event
+    from dialectic.contract.feedback import Ruling
+    from dialectic.contract.models import Model, ProcessDetail, ProcessSummary
     from dialectic.contract.notifications import NotificationPage, ReadResult
     from dialectic.contract.projects import (
-        Document,
         ExportedProject,
         ImportedProject,
         Kind,
@@ -53,8 +48,9 @@ if TYPE_CHECKING:
         ResourceRequest,
         SearchResults,
     )
+    from dialectic.contract.provenance import Coverage, Depth, Provenance
+    from dialectic.contract.quotes import RunQuote
     from dialectic.contract.sessions import (
-        RunQuote,
         RunRequest,
         SavedFeedback,
         Seat,
@@ -124,7 +120,9 @@ class Backend(Protocol):
     # -- beginning
     async def load_process(self, name: str) -> ProcessDetail: ...
     async def quote(self, request: RunRequest, *, lists_smaller: bool) -> RunQuote: ...
-    async def create(self, request: RunRequest) -> UUID: ...
+    async def start(self, request: RunRequest) -> UUID:
+        """Create what a run needs and start it; return the session."""
+
     async def generate(self, session_id: UUID) -> None: ...
 
     # -- existing projects
@@ -132,11 +130,7 @@ class Backend(Protocol):
     async def load_project(self, project_id: UUID) -> Project: ...
     async def change_project(self, project_id: UUID, wanted: ProjectChange) -> Project: ...
     async def delete_project(self, project_id: UUID) -> None: ...
-    async def add_session(self, project_id: UUID, request: RunRequest) -> UUID:
-        """Add the request's resources to a project, and a session."""
-
     async def list_resources(self, project_id: UUID) -> list[Resource]: ...
-    async def load_document(self, document_id: UUID) -> Document: ...
     async def add_resource(self, project_id: UUID, given: ResourceRequest) -> Resource: ...
     async def remove_resource(self, project_id: UUID, resource_id: UUID) -> None: ...
 
@@ -149,7 +143,7 @@ class Backend(Protocol):
     ) -> SessionDetail: ...
     async def load_contribution(self, contribution_id: UUID) -> ContributionRecord: ...
     async def load_session_plan(self, session_id: UUID) -> SessionPlan: ...
-    async def build_report(self, session_id: UUID) -> bytes: ...
+    async def build_report(self, session_id: UUID, *, drafts: bool, names: bool) -> bytes: ...
     async def get_chunk(self, text: str) -> ChunkRecord: ...
     async def list_files(self, project_id: UUID, slug: str) -> list[ProjectFile]: ...
     async def read_file(self, project_id: UUID, path: str) -> bytes: ...
@@ -187,6 +181,17 @@ class Backend(Protocol):
     async def edit(self, contribution_id: UUID, text: str) -> EditedContribution: ...
     async def rate(self, contribution_id: UUID, rating: int) -> None: ...
     async def regenerate(self, contribution_id: UUID) -> UUID: ...
+    async def trace(self, contribution_id: UUID, depth: Depth) -> Provenance: ...
+    async def cover(
+        self, session_id: UUID, *, iteration: int | None, of: UUID | None
+    ) -> Coverage: ...
+    async def list_dissents(
+        self, session_id: UUID, *, iteration: int | None, shows_all: bool
+    ) -> Dissents: ...
+    async def rule(
+        self, session_id: UUID, dissent_id: UUID, position_id: UUID | None, text: str
+    ) -> Ruling: ...
+    async def withdraw_ruling(self, session_id: UUID, dissent_id: UUID) -> None: ...
     async def list_stale(self, session_id: UUID) -> StaleDocuments: ...
     async def regenerate_stale(self, session_id: UUID) -> list[UUID]: ...
     async def replace_plan_file(self, project_id: UUID, path: str, content: str) -> PlanFile: ...
@@ -203,6 +208,9 @@ class Backend(Protocol):
     async def run_until(self, attended: Attended) -> ExitCode:
         """Let a worker run until the followed session has ended; then conclude."""
 
+    def open_pages(self, *, may_start: bool) -> AbstractAsyncContextManager[str]:
+        """Find the server of the web app, or start one for as long; give its address."""
+
     async def finish(self, project_id: UUID, session_id: UUID) -> None:
         """Write all of a session's documents to storage."""
 
@@ -216,7 +224,7 @@ class Backend(Protocol):
     async def list_costs(self, session_id: UUID) -> list[Cost]: ...
     async def list_models(self) -> list[Model]: ...
     async def probe_models(self, models: list[str]) -> list[Finding]:
-        """Ask each model one short question; a server's operator has checked its models."""
+        """Ask each model one short question, where the keys are."""
 
     async def add_endpoint(self, request: EndpointRequest) -> OwnEndpoint: ...
     async def list_endpoints(self) -> list[OwnEndpoint]: ...

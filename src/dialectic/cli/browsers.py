@@ -1,4 +1,4 @@
-"""Browsers on this machine: find one that prints, and let it print a file as PDF."""
+"""Browsers on this machine: show a page in one, or let one print a file as PDF."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import contextlib
 import os
 import shutil
 import tempfile
+import webbrowser
 from pathlib import Path
 
+from dialectic.cli.terminal import say
 from dialectic.errors import UsageError
 
 PRINT_TIMEOUT_S = 120.0
@@ -28,6 +30,21 @@ APPLICATIONS = (
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
     "/Applications/Microsoft Edge.app/Contents/MacOS/Microsoft Edge",
 )
+
+
+async def show_page(url: str) -> None:
+    """Show a page in the user's browser; where there is none, say where the page is."""
+    if not await asyncio.to_thread(_open, url):
+        say(f"No browser with a window was found. Open {url} in one.")
+
+
+def _open(url: str) -> bool:
+    """Open a browser with a window; one in the terminal would take it away from this command."""
+    try:
+        found = webbrowser.get()
+    except webbrowser.Error:
+        return False
+    return type(found) is not webbrowser.GenericBrowser and found.open(url)
 
 
 def get_browser() -> str:

@@ -8,7 +8,7 @@ import functools
 import importlib
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dialectic.app import (
         chat,
         contributions,
+        dissents,
         endpoints,
         feedback,
         installed,
@@ -40,7 +41,10 @@ if TYPE_CHECKING:
         plan_files,
         preflight,
         projects,
+        provenance,
         quotes,
+        rulings,
+        runs,
         search,
         seats,
         sessions,
@@ -48,29 +52,24 @@ if TYPE_CHECKING:
         transfer,
         wallet,
     )
-    from dialectic.contract.accounts import (
-        Cost,
-        Model,
-        ProcessDetail,
-        ProcessSummary,
-        Transaction,
-        Wallet,
-    )
+    from dialectic.contract.accounts import Cost, Transaction, Wallet
     from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary, SystemPrompt
     from dialectic.contract.contributions import (
         ChunkRecord,
         ContributionRecord,
         EditedContribution,
     )
+    from dialectic.contract.dissents import Dissents
     from dialectic.contract.endpoints import (
         EndpointRequest,
         EndpointTest,
         EndpointTestRequest,
         OwnEndpoint,
     )
+    from dialectic.contract.feedback import Ruling
+    from dialectic.contract.models import Model, ProcessDetail, ProcessSummary
     from dialectic.contract.notifications import NotificationPage, ReadResult
     from dialectic.contract.projects import (
-        Document,
         ExportedProject,
         ImportedProject,
         Kind,
@@ -83,8 +82,9 @@ if TYPE_CHECKING:
         ResourceRequest,
         SearchResults,
     )
+    from dialectic.contract.provenance import Coverage, Depth, Provenance
+    from dialectic.contract.quotes import RunQuote
     from dialectic.contract.sessions import (
-        RunQuote,
         RunRequest,
         SavedFeedback,
         Seat,
@@ -113,7 +113,9 @@ else:
     notifications, plan_files, preflight = map(
         Deferred, ("notifications", "plan_files", "preflight")
     )
-    projects, quotes, search = map(Deferred, ("projects", "quotes", "search"))
+    projects, provenance, quotes = map(Deferred, ("projects", "provenance", "quotes"))
+    dissents, rulings = map(Deferred, ("dissents", "rulings"))
+    runs, search = map(Deferred, ("runs", "search"))
     seats, sessions, stale = map(Deferred, ("seats", "sessions", "stale"))
     endpoints, transfer, wallet = map(Deferred, ("endpoints", "transfer", "wallet"))
 
@@ -167,12 +169,14 @@ class LocalBackend:
 
     async def quote(self, request: RunRequest, *, lists_smaller: bool) -> RunQuote:
         return await quotes.quote_run(
-            self.engine, self.account, self._load(request), lists_smaller=lists_smaller
+            self.tenant, self._load(request), lists_smaller=lists_smaller, with_lines=True
         )
 
-    async def create(self, request: RunRequest) -> UUID:
-        begun = await self.tenant.run(projects.create_session, self._load(request))
-        return begun.session_id
+    async def start(self, request: RunRequest) -> UUID:
+        return (await self.tenant.run(runs.start, self._load(request))).session.id
+
+    async def generate(self, session_id: UUID) -> None:
+        await self.tenant.run(sessions.generate, session_id)
 
     def _load(self, request: RunRequest) -> RunRequest:
         """Load the process here: it may be a folder of the user."""
@@ -180,9 +184,6 @@ class LocalBackend:
 
         process = load_process(str(request.process), own=self.settings.own_processes)
         return request.model_copy(update={"process": process})
-
-    async def generate(self, session_id: UUID) -> None:
-        await self.tenant.run(sessions.generate, session_id)
 
     # -- existing projects
 
@@ -202,11 +203,6 @@ class LocalBackend:
     async def delete_project(self, project_id: UUID) -> None:
         await self.tenant.run(projects.delete, project_id)
 
-    async def add_session(self, project_id: UUID, request: RunRequest) -> UUID:
-        return await self.tenant.run(
-            projects.add_session, project_id, self._load(request), request.resources
-        )
-
     async def list_resources(self, project_id: UUID) -> list[Resource]:
         from dialectic.contract.projects import Resource
 
@@ -214,16 +210,12 @@ class LocalBackend:
         rows = await self.transact(lambda c: lists.list_resources(c, page, project_id))
         return [Resource.model_validate(row) for row in rows]
 
-    async def load_document(self, document_id: UUID) -> Document:
-        from dialectic.contract.projects import Document
-
-        row = await self.transact(lambda c: lists.load_document(c, document_id))
-        return Document.model_validate(row)
-
     async def add_resource(self, project_id: UUID, given: ResourceRequest) -> Resource:
-        return await self.load_document(
-            await self.tenant.run(projects.add_resource, project_id, given)
-        )
+        from dialectic.contract.projects import Resource
+
+        added = await self.tenant.run(projects.add_resource, project_id, given)
+        row = await self.transact(lambda c: lists.load_document(c, added))
+        return Resource.model_validate(row)
 
     async def remove_resource(self, project_id: UUID, resource_id: UUID) -> None:
         await self.tenant.run(projects.remove_resource, project_id, resource_id)
@@ -252,10 +244,12 @@ class LocalBackend:
 
         return await load_plan(self.tenant, session_id)
 
-    async def build_report(self, session_id: UUID) -> bytes:
-        from dialectic.app.report import build_session_report
+    async def build_report(self, session_id: UUID, *, drafts: bool, names: bool) -> bytes:
+        from dialectic.app.report import ReportOptions, build_session_report
 
-        return (await build_session_report(self.tenant, session_id)).encode()
+        engine, tenant_id = self.tenant.engine, self.tenant.account.tenant_id
+        options = ReportOptions(drafts=drafts, names=names)
+        return (await build_session_report(engine, tenant_id, session_id, options)).encode()
 
     async def get_chunk(self, text: str) -> ChunkRecord:
         return await self.tenant.run(lookup.load_chunk, text)
@@ -359,6 +353,31 @@ class LocalBackend:
     async def regenerate(self, contribution_id: UUID) -> UUID:
         return await self.tenant.run(contributions.regenerate, contribution_id)
 
+    async def trace(self, contribution_id: UUID, depth: Depth) -> Provenance:
+        return await provenance.trace(self.tenant, contribution_id, depth)
+
+    async def cover(self, session_id: UUID, *, iteration: int | None, of: UUID | None) -> Coverage:
+        return await provenance.cover(self.tenant, session_id, iteration, of)
+
+    async def list_dissents(
+        self, session_id: UUID, *, iteration: int | None, shows_all: bool
+    ) -> Dissents:
+        return await dissents.list_dissents(
+            self.tenant, session_id, iteration, shows_all=shows_all, wait_s=None
+        )
+
+    async def rule(
+        self, session_id: UUID, dissent_id: UUID, position_id: UUID | None, text: str
+    ) -> Ruling:
+        from dialectic.contract.dissents import DissentRulingRequest
+
+        found = await dissents.load_dissent(self.tenant, session_id, dissent_id)
+        wanted = DissentRulingRequest(position_id=position_id, text=text)
+        return await self.tenant.run(dissents.rule, session_id, found, wanted)
+
+    async def withdraw_ruling(self, session_id: UUID, dissent_id: UUID) -> None:
+        await self.tenant.run(rulings.withdraw, session_id, dissent_id)
+
     async def list_stale(self, session_id: UUID) -> StaleDocuments:
         return await stale.look(self.tenant, session_id)
 
@@ -379,7 +398,8 @@ class LocalBackend:
     # -- following
 
     async def follow(self, session_id: UUID, seq: int) -> AsyncGenerator[News, None]:
-        from dialectic.contract.events import FROM_THE_START, Event, format_id
+        from dialectic.contract.events import Event
+        from dialectic.core.stream_position import FROM_THE_START, format_id
         from dialectic.events.hub import open_hub
         from dialectic.events.stream import Follower
 
@@ -406,6 +426,11 @@ class LocalBackend:
         from dialectic.cli.worker_host import run_with_worker
 
         return await run_with_worker(self, attended)
+
+    def open_pages(self, *, may_start: bool) -> AbstractAsyncContextManager[str]:
+        from dialectic.cli.page_server import open_web_app
+
+        return open_web_app(self.engine, may_start=may_start)
 
     async def finish(self, project_id: UUID, session_id: UUID) -> None:
         from dialectic.publishing.publish import describe_project, require_published

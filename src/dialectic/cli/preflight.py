@@ -13,13 +13,11 @@ from dialectic.core.models.model import parse_model_list
 from dialectic.errors import (
     DialecticError,
     ModelUnusable,
-    ProviderAuth,
     ProviderError,
     Remedy,
     RemedyAction,
 )
 from dialectic.providers.probe import Finding
-from dialectic.settings import Settings
 
 WITHOUT = "w"
 
@@ -41,7 +39,7 @@ async def check_models(
         if not unusable:
             return wanted
         if not has_person():
-            raise _build_error(backend.settings, unusable)
+            raise _build_error(unusable)
         for one in unusable:
             decided = await _decide(one, wanted, home=backend.settings.home, seats_min=seats_min)
             if decided is None:
@@ -74,7 +72,15 @@ async def _decide(
     return None
 
 
-def _build_error(settings: Settings, unusable: Sequence[Finding]) -> ModelUnusable:
+async def check_replacement(backend: Backend, model: str) -> str | None:
+    """Return the model that may take a seat: it answers, or a person named another; else None."""
+    if not backend.settings.preflight:
+        return model
+    found = await check_models(backend, [model], seats_min=1)
+    return None if found is None else found[0]
+
+
+def _build_error(unusable: Sequence[Finding]) -> ModelUnusable:
     first = unusable[0]
     error = first.error
     assert error is not None, "only a failed question makes a model unusable"
@@ -82,9 +88,6 @@ def _build_error(settings: Settings, unusable: Sequence[Finding]) -> ModelUnusab
         assert one.error is not None, "only a failed question makes a model unusable"
         say(f"{one.model}: {mark(one.error.message, one.error.code)}")
     remedy = error.remedy or Remedy(RemedyAction.CHOOSE_MODEL)
-    endpoint = settings.list_endpoints().get(first.model.partition("/")[0])
-    if isinstance(error, ProviderAuth) and endpoint is not None and endpoint.api_key_env:
-        remedy = Remedy(RemedyAction.CONFIGURE, setting=endpoint.api_key_env)
     cause = error.code if isinstance(error, ProviderError) else error.reason
     return ModelUnusable(
         f"{first.model} cannot be used: {error.message} Nothing was started, and nothing was "

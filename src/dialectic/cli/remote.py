@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,28 +22,24 @@ from dialectic.cli.options import name_command
 from dialectic.cli.terminal import handling_signals, say
 from dialectic.client import AsyncClient
 from dialectic.client.call import fill
-from dialectic.contract.accounts import (
-    Cost,
-    KnownModel,
-    Model,
-    ProcessDetail,
-    ProcessSummary,
-    Transaction,
-    Wallet,
-)
+from dialectic.client.replies import build_error
+from dialectic.contract.accounts import Cost, Transaction, Wallet
 from dialectic.contract.base import RequestBody, show_dollars
 from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary, SystemPrompt
+from dialectic.contract.claims import ClaimsState
 from dialectic.contract.contributions import ChunkRecord, ContributionRecord, EditedContribution
+from dialectic.contract.dissents import Dissents
 from dialectic.contract.endpoints import (
     EndpointRequest,
     EndpointTest,
     EndpointTestRequest,
     OwnEndpoint,
 )
-from dialectic.contract.events import FROM_THE_START, Event, StateReset, format_id
+from dialectic.contract.events import CHANGES, AnyStreamItem, Draft, StateReset
+from dialectic.contract.feedback import Ruling
+from dialectic.contract.models import KnownModel, Model, ProcessDetail, ProcessSummary
 from dialectic.contract.notifications import NotificationPage, ReadResult
 from dialectic.contract.projects import (
-    Document,
     ExportedProject,
     ImportedProject,
     Kind,
@@ -55,23 +52,25 @@ from dialectic.contract.projects import (
     ResourceRequest,
     SearchResults,
 )
+from dialectic.contract.provenance import Coverage, Depth, Provenance
+from dialectic.contract.quotes import RunQuote
 from dialectic.contract.sessions import (
     QuoteRequest,
-    RunQuote,
     RunRequest,
     SavedFeedback,
     Seat,
     SessionChange,
     SessionDetail,
     SessionPlan,
-    SessionRequest,
     SessionSummary,
     StaleDocuments,
+    StartRequest,
 )
 from dialectic.core.documents.file_paths import WorkStatus
 from dialectic.core.job import ENDED, JobStatus
 from dialectic.core.money.price import Rates
 from dialectic.core.session_state import Phase
+from dialectic.core.stream_position import FROM_THE_START, format_id
 from dialectic.errors import (
     ConfigurationError,
     ExitCode,
@@ -93,13 +92,15 @@ T = TypeVar("T")
 R = TypeVar("R", bound=RequestBody)
 # How often a session without events is checked.
 LOOK_S = 1.0
+# The status for errors of models that the server tells about; their codes say what they are.
+HTTP_FAILED = 502
 
 
 async def show_events(
-    events: AsyncGenerator[Event | StateReset, None], seq: int
+    events: AsyncGenerator[AnyStreamItem, None], seq: int
 ) -> AsyncGenerator[News, None]:
     """Yield events as they arrive, and an empty page after a timeout without any."""
-    coming: asyncio.Future[Event | StateReset] | None = None
+    coming: asyncio.Future[AnyStreamItem] | None = None
     try:
         while True:
             coming = coming or asyncio.ensure_future(anext(events))
@@ -108,11 +109,12 @@ async def show_events(
                 yield News(seq, [])
                 continue
             event, coming = coming.result(), None
-            if isinstance(event, StateReset):
+            if isinstance(event, StateReset | Draft):
                 yield News(seq, [])
                 continue
             seq = event.id
-            yield News(seq, [event])
+            if event.type not in CHANGES:  # these are for pages
+                yield News(seq, [event])
     finally:
         if coming is not None:
             coming.cancel()
@@ -160,9 +162,11 @@ async def take(items: AsyncIterator[T], limit: int) -> list[T]:
 
 
 def narrow(request: RunRequest, kind: type[R], **more: object) -> R:
-    """Build one of the requests that a run consists of."""
-    fields = {name: getattr(request, name, None) for name in kind.model_fields}
-    return fill(kind, **{**fields, **more})
+    """Build one of the requests that describe a run, of what differs from its defaults."""
+    known = {name: kind.model_fields[name].default for name in kind.model_fields}
+    fields = {name: getattr(request, name, None) for name in known}
+    chosen = {name: value for name, value in fields.items() if value != known[name]}
+    return fill(kind, **{**chosen, **more})
 
 
 class RemoteBackend:
@@ -199,18 +203,10 @@ class RemoteBackend:
     async def quote(self, request: RunRequest, *, lists_smaller: bool) -> RunQuote:
         _check_name(str(request.process))
         wanted = narrow(request, QuoteRequest, lists_smaller=lists_smaller)
-        return await self._client.quote_run(wanted)
+        return await self._client.quote_run(wanted, lines=True)
 
-    async def create(self, request: RunRequest) -> UUID:
-        project = await self._client.create_project(
-            request.prompt,
-            name=request.name,
-            domain=request.domain,
-            overlay=request.overlay,
-            resources=[one.model_dump(mode="json") for one in request.resources],
-        )
-        wanted = narrow(request, SessionRequest)
-        return (await self._client.create_session(project.id, wanted)).id
+    async def start(self, request: RunRequest) -> UUID:
+        return (await self._client.start_run(narrow(request, StartRequest))).session.id
 
     async def generate(self, session_id: UUID) -> None:
         await self._client.generate(session_id)
@@ -229,17 +225,8 @@ class RemoteBackend:
     async def delete_project(self, project_id: UUID) -> None:
         await self._client.delete_project(project_id)
 
-    async def add_session(self, project_id: UUID, request: RunRequest) -> UUID:
-        for given in request.resources:
-            await self.add_resource(project_id, given)
-        wanted = narrow(request, SessionRequest)
-        return (await self._client.create_session(project_id, wanted)).id
-
     async def list_resources(self, project_id: UUID) -> list[Resource]:
         return [one async for one in self._client.list_resources(project_id)]
-
-    async def load_document(self, document_id: UUID) -> Document:
-        return await self._client.get_document(document_id)
 
     async def add_resource(self, project_id: UUID, given: ResourceRequest) -> Resource:
         return await self._client.add_resource(
@@ -265,8 +252,8 @@ class RemoteBackend:
     async def load_session_plan(self, session_id: UUID) -> SessionPlan:
         return await self._client.get_session_plan(session_id)
 
-    async def build_report(self, session_id: UUID) -> bytes:
-        return await self._client.get_session_report(session_id)
+    async def build_report(self, session_id: UUID, *, drafts: bool, names: bool) -> bytes:
+        return await self._client.get_session_report(session_id, drafts=drafts, names=names)
 
     async def get_chunk(self, text: str) -> ChunkRecord:
         chunk_id = await self.get_id(Kind.CHUNK, text)
@@ -391,11 +378,38 @@ class RemoteBackend:
     async def regenerate(self, contribution_id: UUID) -> UUID:
         return (await self._client.regenerate(contribution_id)).job_ids[0]
 
+    async def trace(self, contribution_id: UUID, depth: Depth) -> Provenance:
+        return await self._client.get_provenance(contribution_id, depth=depth)
+
+    async def cover(self, session_id: UUID, *, iteration: int | None, of: UUID | None) -> Coverage:
+        return await self._client.get_coverage(session_id, iteration=iteration, of=of)
+
+    async def list_dissents(
+        self, session_id: UUID, *, iteration: int | None, shows_all: bool
+    ) -> Dissents:
+        while True:
+            # The server answers after a few seconds, whether it has finished or not.
+            found = await self._client.list_dissents(
+                session_id, iteration=iteration, shows_all=shows_all
+            )
+            if found.state is not ClaimsState.COMPUTING:
+                return found
+
+    async def rule(
+        self, session_id: UUID, dissent_id: UUID, position_id: UUID | None, text: str
+    ) -> Ruling:
+        return await self._client.rule_on_dissent(
+            session_id, dissent_id, position_id=position_id, text=text
+        )
+
+    async def withdraw_ruling(self, session_id: UUID, dissent_id: UUID) -> None:
+        await self._client.withdraw_ruling_on_dissent(session_id, dissent_id)
+
     async def list_stale(self, session_id: UUID) -> StaleDocuments:
         return await self._client.list_stale(session_id)
 
     async def regenerate_stale(self, session_id: UUID) -> list[UUID]:
-        return (await self._client.regenerate_stale(session_id)).job_ids
+        return (await self._client.refresh(session_id)).job_ids
 
     async def replace_plan_file(self, project_id: UUID, path: str, content: str) -> PlanFile:
         return await self._client.replace_plan_file(project_id, path, content)
@@ -431,6 +445,12 @@ class RemoteBackend:
     async def run_until(self, attended: Attended) -> ExitCode:
         """Follow the server's workers; they continue if the user leaves."""
         return await follow_to_end(attended)
+
+    @asynccontextmanager
+    async def open_pages(self, *, may_start: bool) -> AsyncIterator[str]:
+        """Give the address of the server: it has the pages."""
+        del may_start
+        yield self._client.server.url
 
     async def finish(self, project_id: UUID, session_id: UUID) -> None:
         """Do nothing: the server does this itself."""
@@ -470,8 +490,18 @@ class RemoteBackend:
         return [one async for one in self._client.list_models()]
 
     async def probe_models(self, models: list[str]) -> list[Finding]:
-        del models
-        return []
+        """Let the server ask: it has the keys."""
+        return list(await asyncio.gather(*map(self._probe, dict.fromkeys(models))))
+
+    async def _probe(self, model: str) -> Finding:
+        from dialectic.providers.probe import Finding
+
+        found = await self._client.test_model(model)
+        error = None
+        if found.error is not None:
+            told = found.error.model_dump(mode="json") | {"detail": found.error.message}
+            error = build_error(HTTP_FAILED, json.dumps(told).encode())
+        return Finding(model, found.elapsed_ms / 1000, error, was_asked=found.was_asked)
 
     async def add_endpoint(self, request: EndpointRequest) -> OwnEndpoint:
         return await self._client.add_endpoint(request)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from dialectic.cli.backend import Attended
-from dialectic.cli.display.follow import find_end_of
+from dialectic.cli.display.session_end import find_end_of
 from dialectic.cli.local import LocalBackend
 from dialectic.cli.pausing import pause_surely
 from dialectic.cli.terminal import count, handling_signals, say

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
 from dialectic.client.call import Call, act, fill, get, get_bytes, ignore_body
 from dialectic.contract.accounts import (
     Me,
-    Model,
-    ProcessDetail,
-    ProcessSummary,
+    Preferences,
+    PreferencesChange,
+    Spending,
+    TopUpRequest,
     Transaction,
     Wallet,
+    WalletChange,
 )
 from dialectic.contract.base import Page
 from dialectic.contract.chats import (
+    BranchRequest,
     Chat,
+    ChatEstimate,
     ChatProjectRequest,
     ChatReply,
     ChatRequest,
@@ -29,6 +34,13 @@ from dialectic.contract.endpoints import (
     EndpointTest,
     EndpointTestRequest,
     OwnEndpoint,
+)
+from dialectic.contract.models import (
+    Model,
+    ModelTest,
+    ProcessDetail,
+    ProcessOutline,
+    ProcessSummary,
 )
 from dialectic.contract.notifications import (
     Notification,
@@ -49,14 +61,40 @@ def get_me() -> Call[Me]:
     return get("/me", Me)
 
 
+def change_preferences(change: PreferencesChange, *, key: str | None = None) -> Call[Preferences]:
+    """Change how you want the pages; absent fields stay, and null restores a default."""
+    return act("/me/preferences", Preferences, change, key=key, method="PATCH")
+
+
 def get_wallet() -> Call[Wallet]:
     """Show your wallet's balance."""
     return get("/wallet", Wallet)
 
 
+def top_up_wallet(
+    amount: str, *, is_play: bool = False, note: str = "", key: str | None = None
+) -> Call[Wallet]:
+    """Add money to your wallet."""
+    body = fill(TopUpRequest, amount=amount, is_play=is_play, note=note)
+    return act("/wallet/topups", Wallet, body, key=key)
+
+
+def change_wallet(
+    *, is_count_only: bool | None = None, limit: str | None = None, key: str | None = None
+) -> Call[Wallet]:
+    """Change what limits your wallet."""
+    body = fill(WalletChange, is_count_only=is_count_only, limit=limit)
+    return act("/wallet", Wallet, body, key=key, method="PATCH")
+
+
 def list_transactions() -> Call[Page[Transaction]]:
     """List your wallet's transactions, newest first."""
     return get("/wallet/transactions", Page[Transaction])
+
+
+def list_spending(days: int = 30) -> Call[Page[Spending]]:
+    """List what your wallet paid in the latest days, by day and model."""
+    return get("/wallet/spending", Page[Spending], days=days)
 
 
 def list_models() -> Call[Page[Model]]:
@@ -84,6 +122,21 @@ def try_endpoint(name: str, *, model: str | None = None) -> Call[EndpointTest]:
 def remove_endpoint(name: str) -> Call[None]:
     """Remove an endpoint and its key."""
     return Call(method="DELETE", path=f"/endpoints/{name}", read=ignore_body)
+
+
+def try_model(name: str) -> Call[ModelTest]:
+    """Ask a model one short question, to see that it answers."""
+    return Call(
+        method="POST",
+        path=f"/models/{name}/test",
+        read=ModelTest.model_validate_json,
+        timeout_s=TEST_TIMEOUT_S,
+    )
+
+
+def outline_process(name: str, *, seats: int = 3) -> Call[ProcessOutline]:
+    """Show what a process does with a number of seats."""
+    return get(f"/processes/{name}/outline", ProcessOutline, seats=seats)
 
 
 def list_processes() -> Call[Page[ProcessSummary]]:
@@ -125,9 +178,11 @@ def mark_all_read(
     return act("/notifications/read", ReadResult, body, key=key)
 
 
-def follow_events(*, after: str | None, session_id: UUID | None) -> Call[bytes]:
+def follow_events(
+    *, after: str | None, session_id: UUID | None, drafts_of: Sequence[UUID] = ()
+) -> Call[bytes]:
     """Stream events, starting after the last one received."""
-    call = get_bytes("/events", session=session_id)
+    call = get_bytes("/events", session=session_id, drafts=list(drafts_of) or None)
     return replace(call, headers={} if after is None else {"Last-Event-ID": after})
 
 
@@ -176,6 +231,24 @@ def get_chat(chat_id: UUID) -> Call[Chat]:
 def delete_chat(chat_id: UUID) -> Call[None]:
     """Delete a chat."""
     return Call(method="DELETE", path=f"/chats/{chat_id}", read=ignore_body)
+
+
+def estimate_message(message: str, model: str, **options: object) -> Call[ChatEstimate]:
+    """Ask what a message is expected to cost."""
+    return act(
+        "/chat/estimate", ChatEstimate, fill(ChatRequest, message=message, model=model, **options)
+    )
+
+
+def stop_answer(chat_id: UUID) -> Call[None]:
+    """Stop the answer that is being written in a chat."""
+    return Call(method="POST", path=f"/chats/{chat_id}/stop", read=ignore_body)
+
+
+def switch_branch(chat_id: UUID, message_id: UUID, *, key: str | None = None) -> Call[Chat]:
+    """Go on with another branch of a chat."""
+    body = fill(BranchRequest, message_id=message_id)
+    return act(f"/chats/{chat_id}/branch", Chat, body, key=key)
 
 
 def rewind_chat(chat_id: UUID, message_id: UUID, *, key: str | None = None) -> Call[Chat]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 from uuid import uuid4
 
 from pydantic import BaseModel, ValidationError
@@ -21,6 +21,7 @@ T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 R = TypeVar("R", bound=RequestBody)
 PREFIX = "/api/v1"
+Query: TypeAlias = Mapping[str, str | list[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +31,7 @@ class Call(Generic[T]):
     method: str
     path: str
     read: Callable[[bytes], T]
-    query: Mapping[str, str] = field(default_factory=dict)
+    query: Query = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     body: RequestBody | None = None
     # The file that is streamed as the body.
@@ -45,10 +46,14 @@ class Call(Generic[T]):
         return self.method == "GET" or self.key is not None
 
 
-def build_query(**wishes: object) -> dict[str, str]:
-    """Build a query string; None values are left out."""
+def build_query(**wishes: object) -> Query:
+    """Build a query string; None values are left out, the values of a list repeat the name."""
+
+    def show(value: object) -> str:
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
     return {
-        name: str(value).lower() if isinstance(value, bool) else str(value)
+        name: list(map(show, value)) if isinstance(value, list) else show(value)
         for name, value in wishes.items()
         if value is not None
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from uuid import UUID
 import httpx2
 
 from dialectic.atomic_write import check_plain, replacing
-from dialectic.client import account, projects, sessions
+from dialectic.client import account, claims, documents, projects, sessions
 from dialectic.client.call import Call, add_key, build_next
 from dialectic.client.events import StreamPosition
 from dialectic.client.replies import build_error, decide_wait
@@ -32,7 +32,7 @@ from dialectic.client.transport import (
 )
 from dialectic.contract.base import Page
 from dialectic.contract.chats import ChatReply
-from dialectic.contract.events import Event, StateReset
+from dialectic.contract.events import AnyStreamItem
 from dialectic.core.access import Secret
 from dialectic.core.sse import EventParser
 from dialectic.errors import DialecticError, ServerUnreachable
@@ -86,15 +86,19 @@ class Operations:
     read_file = Operation(projects.read_file)
     list_plan = ListOperation(projects.list_plan)
     replace_plan_file = Operation(projects.replace_plan_file)
+    tick_plan_steps = Operation(projects.tick_plan_steps)
     move_plan_file = Operation(projects.move_plan_file)
     delete_plan_file = Operation(projects.delete_plan_file)
     search_project = Operation(projects.search_project)
+    search_all = Operation(documents.search_all)
     find = Operation(projects.find)
     import_project = Operation(projects.import_project)
 
+    start_run = Operation(sessions.start_run)
     create_session = Operation(sessions.create_session)
     quote_run = Operation(sessions.quote_run)
     list_sessions = ListOperation(sessions.list_sessions)
+    list_needs = Operation(sessions.list_needs)
     get_session = Operation(sessions.get_session)
     get_session_plan = Operation(sessions.get_session_plan)
     get_session_report = Operation(sessions.get_session_report)
@@ -105,6 +109,7 @@ class Operations:
     look = Operation(sessions.look)
     list_costs = ListOperation(sessions.list_costs)
     list_jobs = ListOperation(sessions.list_jobs)
+    get_draft = Operation(sessions.get_draft)
     list_contributions = ListOperation(sessions.list_contributions)
     list_documents = ListOperation(sessions.list_documents)
 
@@ -116,36 +121,69 @@ class Operations:
     pause_job = Operation(sessions.pause_job)
     resume_job = Operation(sessions.resume_job)
     cancel_job = Operation(sessions.cancel_job)
+    retry_job = Operation(sessions.retry_job)
+    skip_job = Operation(sessions.skip_job)
     retry = Operation(sessions.retry)
     iterate = Operation(sessions.iterate)
     give_feedback = Operation(sessions.give_feedback)
+    list_feedback = ListOperation(documents.list_feedback)
+    change_feedback = Operation(documents.change_feedback)
+    remove_feedback = Operation(documents.remove_feedback)
 
     get_contribution = Operation(sessions.get_contribution)
     get_record = Operation(sessions.get_record)
     get_chunk = Operation(sessions.get_chunk)
     list_versions = ListOperation(sessions.list_versions)
+    get_provenance = Operation(sessions.get_provenance)
+    get_coverage = Operation(sessions.get_coverage)
+    list_claims = Operation(claims.list_claims)
+    rule_on_claim = Operation(claims.rule_on_claim)
+    withdraw_ruling_on_claim = Operation(claims.withdraw_ruling_on_claim)
+    list_dissents = Operation(claims.list_dissents)
+    rule_on_dissent = Operation(claims.rule_on_dissent)
+    withdraw_ruling_on_dissent = Operation(claims.withdraw_ruling_on_dissent)
     edit = Operation(sessions.edit)
     regenerate = Operation(sessions.regenerate)
     list_stale = Operation(sessions.list_stale)
-    regenerate_stale = Operation(sessions.regenerate_stale)
+    refresh = Operation(sessions.refresh)
+    continue_documents = Operation(sessions.continue_documents)
+    price_action = Operation(sessions.price_action)
+    price_job_retry = Operation(sessions.price_job_retry)
+    price_regenerate = Operation(sessions.price_regenerate)
     rate = Operation(sessions.rate)
     get_document = Operation(projects.get_document)
+    render_contribution = Operation(documents.render_contribution)
+    render_document = Operation(documents.render_document)
+    render_text = Operation(documents.render_text)
+    compare = Operation(documents.compare)
+    share_session = Operation(documents.share_session)
+    list_shares = ListOperation(documents.list_shares)
+    revoke_share = Operation(documents.revoke_share)
 
     ask = Operation(account.ask)
     list_chats = ListOperation(account.list_chats)
     get_chat = Operation(account.get_chat)
     delete_chat = Operation(account.delete_chat)
     rewind_chat = Operation(account.rewind_chat)
+    switch_branch = Operation(account.switch_branch)
+    stop_answer = Operation(account.stop_answer)
+    estimate_message = Operation(account.estimate_message)
     make_project_of_chat = Operation(account.make_project_of_chat)
 
     get_me = Operation(account.get_me)
+    change_preferences = Operation(account.change_preferences)
     get_wallet = Operation(account.get_wallet)
+    top_up_wallet = Operation(account.top_up_wallet)
+    change_wallet = Operation(account.change_wallet)
     list_transactions = ListOperation(account.list_transactions)
+    list_spending = ListOperation(account.list_spending)
     add_endpoint = Operation(account.add_endpoint)
     list_endpoints = ListOperation(account.list_endpoints)
     test_endpoint = Operation(account.try_endpoint)
     remove_endpoint = Operation(account.remove_endpoint)
     list_models = ListOperation(account.list_models)
+    test_model = Operation(account.try_model)
+    outline_process = Operation(account.outline_process)
     list_processes = ListOperation(account.list_processes)
     get_process = Operation(account.get_process)
     list_system_prompts = ListOperation(account.list_system_prompts)
@@ -217,18 +255,25 @@ class Client(Operations):
             yield answer
 
     def events(
-        self, *, after: str | None = None, session: UUID | None = None
-    ) -> Iterator[Event | StateReset]:
+        self,
+        *,
+        after: str | None = None,
+        session: UUID | None = None,
+        drafts: Sequence[UUID] = (),
+    ) -> Iterator[AnyStreamItem]:
         """Stream events; a lost stream resumes after the last event received.
 
         `after` is the `resume_id` of the last event you know, or "0" for all stored events.
+        `drafts` names sessions whose running calls are shown too, as their text arrives.
         """
         place = StreamPosition(after)
         while True:
             trouble: DialecticError = self.server.describe_end()
             place.begin()
             try:
-                call = account.follow_events(after=place.after, session_id=session)
+                call = account.follow_events(
+                    after=place.after, session_id=session, drafts_of=drafts
+                )
                 with self._open(call) as answer:
                     for piece in answer.iter_raw():
                         yield from place.feed(piece)
@@ -324,18 +369,25 @@ class AsyncClient(Operations):
                 yield answer
 
     async def events(
-        self, *, after: str | None = None, session: UUID | None = None
-    ) -> AsyncGenerator[Event | StateReset, None]:
+        self,
+        *,
+        after: str | None = None,
+        session: UUID | None = None,
+        drafts: Sequence[UUID] = (),
+    ) -> AsyncGenerator[AnyStreamItem, None]:
         """Stream events; a lost stream resumes after the last event received.
 
         `after` is the `resume_id` of the last event you know, or "0" for all stored events.
+        `drafts` names sessions whose running calls are shown too, as their text arrives.
         """
         place = StreamPosition(after)
         while True:
             trouble: DialecticError = self.server.describe_end()
             place.begin()
             try:
-                call = account.follow_events(after=place.after, session_id=session)
+                call = account.follow_events(
+                    after=place.after, session_id=session, drafts_of=drafts
+                )
                 async with self._open(call) as answer:
                     async for piece in answer.aiter_raw():
                         for event in place.feed(piece):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dialectic.contract.events import Event, StateReset, parse_event
+from dialectic.contract.events import AnyStreamItem, parse_item
 from dialectic.core.sse import EventParser
 
 RETRY_DEFAULT_S = 1.0
@@ -24,9 +24,9 @@ class StreamPosition:
         """Start a new connection."""
         self._parser = EventParser()
 
-    def feed(self, piece: bytes) -> list[Event | StateReset]:
+    def feed(self, piece: bytes) -> list[AnyStreamItem]:
         """Parse more bytes of this connection; `ValueError` if an event is malformed."""
-        events = [parse_event(frame) for frame in self._parser.feed(piece)]
+        events = [parse_item(frame) for frame in self._parser.feed(piece)]
         self._losses = 0
         self.after = self._parser.last_id or self.after
         self._retry_s = self._parser.retry_s or self._retry_s

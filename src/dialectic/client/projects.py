@@ -10,6 +10,7 @@ from uuid import UUID
 
 from dialectic.client.call import Call, act, fill, get, get_bytes, ignore_body
 from dialectic.contract.base import Page
+from dialectic.contract.lists import ProjectLine, ProjectSort
 from dialectic.contract.projects import (
     Document,
     FoundId,
@@ -17,15 +18,16 @@ from dialectic.contract.projects import (
     PlanFile,
     PlanFileContent,
     PlanFileMove,
+    PlanFileTicks,
     Project,
     ProjectChange,
     ProjectFile,
     ProjectRequest,
-    ProjectSummary,
     Resource,
     ResourceRequest,
     SearchResults,
 )
+from dialectic.core.session_state import Phase
 
 # Timeout for a server that exports or imports a whole project.
 TRANSFER_TIMEOUT_S = 600.0
@@ -50,9 +52,27 @@ def create_project(
     return act("/projects", Project, body, key=key)
 
 
-def list_projects(*, archived: bool | None = None) -> Call[Page[ProjectSummary]]:
-    """List projects, newest first: all, the archived ones (True) or the others (False)."""
-    return get("/projects", Page[ProjectSummary], archived=archived)
+def list_projects(
+    *,
+    archived: bool | None = None,
+    text: str | None = None,
+    status: Phase | None = None,
+    mine: bool | None = None,
+    sort: ProjectSort | None = None,
+) -> Call[Page[ProjectLine]]:
+    """List projects, newest first: all, the archived ones (True) or the others (False).
+
+    `text` is in their name or prompt; `status` is the phase of their last session.
+    """
+    return get(
+        "/projects",
+        Page[ProjectLine],
+        archived=archived,
+        q=text,
+        status=status,
+        mine=mine,
+        sort=sort,
+    )
 
 
 def get_project(project_id: UUID) -> Call[Project]:
@@ -123,6 +143,20 @@ def replace_plan_file(
     """Replace a file of the plan, or add one; with an ETag, only if it is unchanged."""
     body = fill(PlanFileContent, content=content)
     call = act(f"/projects/{project_id}/plan/file", PlanFile, body, key=key, method="PUT")
+    return _on_file(call, path, etag)
+
+
+def tick_plan_steps(
+    project_id: UUID,
+    path: str,
+    steps: Mapping[int, bool],
+    *,
+    etag: str | None = None,
+    key: str | None = None,
+) -> Call[PlanFile]:
+    """Tick or untick steps of a file of the plan, by their numbers."""
+    body = fill(PlanFileTicks, steps=dict(steps))
+    call = act(f"/projects/{project_id}/plan/file", PlanFile, body, key=key, method="PATCH")
     return _on_file(call, path, etag)
 
 

@@ -18,6 +18,7 @@ from dialectic.errors import (
     ConfigurationError,
     DialecticError,
     Facts,
+    PreconditionFailed,
     ServerUnreachable,
     read_remedy,
 )
@@ -77,6 +78,8 @@ def build_error(status: int, body: bytes) -> DialecticError:
         error: DialecticError = unknown(detail, problem=problem, **facts)
     else:
         error = kind(detail, **facts)
+    if isinstance(error, PreconditionFailed) and isinstance(problem.get("current"), dict):
+        error.current = problem["current"]
     if problem.get("request_id"):
         error.add_note(f"request {problem['request_id']}")
     return error

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
-from dialectic.client.call import Call, act, fill, get, get_bytes
+from dialectic.client.call import Call, act, build_query, fill, get, get_bytes
 from dialectic.contract.accounts import Cost
 from dialectic.contract.base import Page
+from dialectic.contract.board import Board
 from dialectic.contract.contributions import (
     ChunkRecord,
     Contribution,
@@ -18,30 +19,37 @@ from dialectic.contract.contributions import (
     ContributionVersion,
     EditRequest,
     Job,
+    JobDraft,
     RatingRequest,
     Record,
 )
+from dialectic.contract.lists import NeedList, SessionLine
 from dialectic.contract.projects import Resource
+from dialectic.contract.provenance import Coverage, Depth, Provenance
+from dialectic.contract.quotes import Price, RunQuote, WorkQuote
 from dialectic.contract.sessions import (
     CreatedJobs,
+    DocumentsRequest,
     FeedbackRequest,
     QuoteRequest,
     ResponseRequest,
     ResumeJobRequest,
     ResumeRequest,
-    RunQuote,
     SavedFeedback,
     SeatRequest,
     Session,
     SessionChange,
     SessionDetail,
     SessionPlan,
-    SessionQuote,
     SessionRequest,
-    SessionSummary,
     StaleDocuments,
+    StartedRun,
+    StartRequest,
     SubmitRequest,
 )
+from dialectic.core.session_state import Phase
+
+SessionAction = Literal["retry", "submit", "iterate", "continue", "refresh"]
 
 
 def create_session(
@@ -52,21 +60,37 @@ def create_session(
     return act(f"/projects/{project_id}/sessions", Session, body, key=key)
 
 
-def quote_run(request: QuoteRequest) -> Call[RunQuote]:
+def start_run(request: StartRequest, *, key: str | None = None) -> Call[StartedRun]:
+    """Create a project with its first session, or a further session of one, and start it."""
+    return act("/runs", StartedRun, request, key=key)
+
+
+def quote_run(request: QuoteRequest, *, lines: bool = False) -> Call[RunQuote]:
     """Quote a run before it exists. Creates nothing and calls no model."""
-    return act("/quotes", RunQuote, request)
+    call = act("/quotes", RunQuote, request)
+    return replace(call, query=build_query(lines=lines or None))
 
 
 def list_sessions(
-    project_id: UUID | None = None, *, archived: bool | None = None
-) -> Call[Page[SessionSummary]]:
+    project_id: UUID | None = None,
+    *,
+    archived: bool | None = None,
+    status: Phase | None = None,
+    needs: bool | None = None,
+) -> Call[Page[SessionLine]]:
     """List sessions of a project, or all, newest first.
 
-    Of all sessions, `archived` keeps those of archived projects (True) or the others (False).
+    Of all sessions, `archived` keeps those of archived projects (True) or the others (False),
+    `status` those in a phase, and `needs` those that wait for a person.
     """
     if project_id is not None:
-        return get(f"/projects/{project_id}/sessions", Page[SessionSummary])
-    return get("/sessions", Page[SessionSummary], archived=archived)
+        return get(f"/projects/{project_id}/sessions", Page[SessionLine])
+    return get("/sessions", Page[SessionLine], archived=archived, status=status, needs=needs)
+
+
+def list_needs() -> Call[NeedList]:
+    """List what waits for a person in all sessions, the longest first."""
+    return get("/needs", NeedList)
 
 
 def get_session(session_id: UUID) -> Call[Session]:
@@ -93,9 +117,9 @@ def drop_seat(session_id: UUID, seat: int, *, key: str | None = None) -> Call[Se
     return act(f"/sessions/{session_id}/seats/{seat}", Session, key=key, method="DELETE")
 
 
-def quote_session(session_id: UUID) -> Call[SessionQuote]:
+def quote_session(session_id: UUID, *, lines: bool = False) -> Call[WorkQuote]:
     """Estimate the remaining work of a session and its cost."""
-    return get(f"/sessions/{session_id}/quote", SessionQuote)
+    return get(f"/sessions/{session_id}/quote", WorkQuote, lines=lines or None)
 
 
 def look(session_id: UUID, *, quote: bool = False, after: int | None = None) -> Call[SessionDetail]:
@@ -104,14 +128,24 @@ def look(session_id: UUID, *, quote: bool = False, after: int | None = None) -> 
     return get(path, SessionDetail, with_quote=quote or None, after=after)
 
 
+def get_board(
+    session_id: UUID, *, iteration: int | None = None, plans: bool = False, drafts: bool = False
+) -> Call[Board]:
+    """Show everything that a page of the session needs, as of one moment."""
+    path = f"/sessions/{session_id}/board"
+    return get(path, Board, iteration=iteration, plans=plans or None, drafts=drafts or None)
+
+
 def get_session_plan(session_id: UUID) -> Call[SessionPlan]:
     """Show the plan of a session's last finished iteration, on one page."""
     return get(f"/sessions/{session_id}/plan", SessionPlan)
 
 
-def get_session_report(session_id: UUID) -> Call[bytes]:
+def get_session_report(
+    session_id: UUID, *, drafts: bool | None = None, names: bool | None = None
+) -> Call[bytes]:
     """Download plan, documents, lineage and costs of a session as one HTML file."""
-    return get_bytes(f"/sessions/{session_id}/report")
+    return get_bytes(f"/sessions/{session_id}/report", drafts=drafts, names=names)
 
 
 def list_costs(session_id: UUID) -> Call[Page[Cost]]:
@@ -122,6 +156,11 @@ def list_costs(session_id: UUID) -> Call[Page[Cost]]:
 def list_jobs(session_id: UUID) -> Call[Page[Job]]:
     """List a session's jobs, oldest first."""
     return get(f"/sessions/{session_id}/jobs", Page[Job])
+
+
+def get_draft(job_id: UUID) -> Call[JobDraft]:
+    """Show the text so far of a running job."""
+    return get(f"/jobs/{job_id}/draft", JobDraft)
 
 
 def list_documents(session_id: UUID) -> Call[Page[Resource]]:
@@ -161,14 +200,16 @@ def resume(
     approve_spend: bool = False,
     budget: str | None = None,
     full_answers_only: bool | None = None,
+    stage: str | None = None,
     key: str | None = None,
 ) -> Call[Session]:
-    """Resume all paused work of a session."""
+    """Resume all paused work of a session, or that of one stage."""
     body = fill(
         ResumeRequest,
         approve_spend=approve_spend,
         budget=budget,
         full_answers_only=full_answers_only,
+        stage=stage,
     )
     return act(f"/sessions/{session_id}/resume", Session, body, key=key)
 
@@ -194,6 +235,16 @@ def resume_job(
 def cancel_job(session_id: UUID, job_id: UUID, *, key: str | None = None) -> Call[Session]:
     """Cancel one job and all jobs that need its output."""
     return act(f"/sessions/{session_id}/jobs/{job_id}/cancel", Session, key=key)
+
+
+def retry_job(session_id: UUID, job_id: UUID, *, key: str | None = None) -> Call[Session]:
+    """Run one failed job again, with the jobs that ended because of it."""
+    return act(f"/sessions/{session_id}/jobs/{job_id}/retry", Session, key=key)
+
+
+def skip_job(session_id: UUID, job_id: UUID, *, key: str | None = None) -> Call[Session]:
+    """Go on without one job, where its step can do without it."""
+    return act(f"/sessions/{session_id}/jobs/{job_id}/skip", Session, key=key)
 
 
 def retry(session_id: UUID, *, key: str | None = None) -> Call[Session]:
@@ -250,6 +301,18 @@ def list_versions(contribution_id: UUID) -> Call[Page[ContributionVersion]]:
     return get(f"/contributions/{contribution_id}/versions", Page[ContributionVersion])
 
 
+def get_provenance(contribution_id: UUID, *, depth: Depth = "origin") -> Call[Provenance]:
+    """Show which passages of what its author read say the same as those of a contribution."""
+    return get(f"/contributions/{contribution_id}/provenance", Provenance, depth=depth)
+
+
+def get_coverage(
+    session_id: UUID, *, iteration: int | None = None, of: UUID | None = None
+) -> Call[Coverage]:
+    """Show what became of every point, objection, requirement and figure of an iteration."""
+    return get(f"/sessions/{session_id}/coverage", Coverage, iteration=iteration, of=of)
+
+
 def edit(
     contribution_id: UUID, content: str, *, etag: str | None = None, key: str | None = None
 ) -> Call[Contribution]:
@@ -269,9 +332,35 @@ def list_stale(session_id: UUID) -> Call[StaleDocuments]:
     return get(f"/sessions/{session_id}/stale", StaleDocuments)
 
 
-def regenerate_stale(session_id: UUID, *, key: str | None = None) -> Call[CreatedJobs]:
-    """Regenerate every document that rests on something newer, in order."""
-    return act(f"/sessions/{session_id}/regenerate-stale", CreatedJobs, key=key)
+def refresh(
+    session_id: UUID, *, document_ids: Sequence[UUID] | None = None, key: str | None = None
+) -> Call[CreatedJobs]:
+    """Write stale documents again, in order: all, or some with those made from them."""
+    body = fill(DocumentsRequest, document_ids=document_ids)
+    return act(f"/sessions/{session_id}/refresh", CreatedJobs, body, key=key)
+
+
+def continue_documents(
+    session_id: UUID, *, document_ids: Sequence[UUID] | None = None, key: str | None = None
+) -> Call[CreatedJobs]:
+    """Let the models go on with documents that are cut off: all, or some."""
+    body = fill(DocumentsRequest, document_ids=document_ids)
+    return act(f"/sessions/{session_id}/continue", CreatedJobs, body, key=key)
+
+
+def price_action(session_id: UUID, action: SessionAction) -> Call[Price]:
+    """Ask what an action on a session costs. Does nothing."""
+    return get(f"/sessions/{session_id}/{action}", Price)
+
+
+def price_job_retry(session_id: UUID, job_id: UUID) -> Call[Price]:
+    """Ask what running one failed job again costs. Does nothing."""
+    return get(f"/sessions/{session_id}/jobs/{job_id}/retry", Price)
+
+
+def price_regenerate(contribution_id: UUID) -> Call[Price]:
+    """Ask what writing a contribution again costs. Does nothing."""
+    return get(f"/contributions/{contribution_id}/regenerate", Price)
 
 
 def rate(contribution_id: UUID, rating: int, *, key: str | None = None) -> Call[SavedFeedback]:

@@ -42,7 +42,7 @@ class RequestArguments(TypedDict):
 
     method: str
     url: str
-    params: dict[str, str]
+    params: dict[str, str | list[str]]
     headers: dict[str, str]
     content: bytes | Iterator[bytes] | AsyncIterator[bytes] | None
     timeout: httpx2.Timeout

@@ -1,26 +1,32 @@
-"""Requests and responses about users, tokens, organisations, wallets, models, processes. Pure."""
+"""Requests and responses about users, tokens, organisations and wallets. Pure."""
 
 from __future__ import annotations
 
 from datetime import date, datetime
-from decimal import Decimal
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, Self
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import Field, StringConstraints, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from dialectic.contract.base import (
     Column,
     Dollars,
+    DollarsInput,
+    Line,
+    ModelName,
     Name,
     RequestBody,
     ResponseBody,
+    Slug,
 )
 from dialectic.contract.summaries import Money as Money
 from dialectic.contract.summaries import Wallet as Wallet
 from dialectic.core.access import LIFE_DAYS, LIFE_DAYS_MAX, Role, Scope
-from dialectic.core.strict_json import Json
+
+# A language tag, as browsers read it.
+LANGUAGE = r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}$"
+COUNCIL_MODELS_MAX = 60
 
 
 class TokenRequest(RequestBody):
@@ -105,15 +111,100 @@ class Tenant(ResponseBody):
     role: str
 
 
+class Told(RequestBody):
+    """How a person is told of one kind of message."""
+
+    page: bool = True
+    desktop: bool = False
+    sound: bool = False
+
+
+class Council(RequestBody):
+    """A choice of models under a name, for new sessions."""
+
+    name: Name = Field(examples=["Three small ones"])
+    models: list[ModelName] = Field(min_length=1, max_length=COUNCIL_MODELS_MAX)
+
+
+class PreferencesChange(RequestBody):
+    """The preferences to change; absent ones stay, and null restores the default."""
+
+    display_name: Line | None = Field(default=None, description="How pages call you.")
+    theme: Literal["system", "light", "dark"] | None = None
+    text_size: Literal["small", "normal", "large", "larger"] | None = None
+    motion: Literal["system", "less"] | None = None
+    keys: bool | None = Field(default=None, description="Whether single keys act on pages.")
+    language: Annotated[str, StringConstraints(pattern=LANGUAGE)] | None = Field(
+        default=None, description="Of dates and numbers; the browser's by default."
+    )
+    notifications: dict[Slug, Told] | None = Field(
+        default=None, max_length=30, description="How you are told, by the type of message."
+    )
+    councils: list[Council] | None = Field(default=None, max_length=50)
+
+
+class Preferences(ResponseBody):
+    """How a person wants the pages of this account."""
+
+    display_name: str = ""
+    theme: str = "system"
+    text_size: str = "normal"
+    motion: str = "system"
+    keys: bool = True
+    language: str | None = None
+    notifications: dict[str, Told] = Field(default_factory=dict)
+    councils: list[Council] = Field(default_factory=list)
+
+
 class Me(ResponseBody):
-    """Who the token acts for."""
+    """Who the token acts for, and what every page shows."""
 
     user_id: UUID
+    name: str
+    display_name: str
     tenant_id: UUID
     wallet_id: UUID
     scopes: list[str]
     token_expires_at: datetime | None
     tenants: list[Tenant]
+    wallet: Wallet
+    preferences: Preferences
+    unread: int = Field(description="How many messages to you are unread.")
+    cursor: str = Field(description="Where a stream of events continues after this response.")
+    csrf_token: str | None = Field(
+        description="What a page of this browser session sends as `X-CSRF-Token`; null without one."
+    )
+
+
+NOTE_CHARS_MAX = 500
+
+
+class TopUpRequest(RequestBody):
+    """Adds money to the wallet."""
+
+    amount: DollarsInput
+    is_play: bool = Field(default=False, strict=True, description="Play money, for offline models.")
+    note: Annotated[str, StringConstraints(max_length=NOTE_CHARS_MAX)] = Field(
+        default="", description="A note for the transaction."
+    )
+
+
+class WalletChange(RequestBody):
+    """What limits the wallet; absent fields stay as they are."""
+
+    is_count_only: bool | None = Field(
+        default=None, strict=True, description="Whether it only counts and never blocks a call."
+    )
+    limit: DollarsInput | None = Field(
+        default=None, description="Spend at most this much from now on."
+    )
+
+    @model_validator(mode="after")
+    def _has_one_limit(self) -> Self:
+        if self.is_count_only and self.limit is not None:
+            msg = "a wallet that only counts has no limit: give one of the two"
+            raise ValueError(msg)
+        return self
 
 
 class Transaction(ResponseBody):
@@ -133,6 +224,16 @@ class Transaction(ResponseBody):
     session_id: UUID | None
     stage: Annotated[str | None, Column("stage_slug")]
     created_at: datetime
+
+
+class Spending(ResponseBody):
+    """What the wallet paid for the calls of one model on one day."""
+
+    day: date = Field(description="In UTC.")
+    model: Annotated[str | None, Column("model_name")]
+    is_play: bool
+    calls: int
+    charged: Annotated[Dollars, Column("charged_credits")]
 
 
 class Cost(ResponseBody):
@@ -157,53 +258,3 @@ class Cost(ResponseBody):
     lost: SkipJsonSchema[Annotated[Dollars, Column("lost_credits")]] = Field(
         default="0", exclude=True
     )
-
-
-class _Model(ResponseBody):
-    name: str
-    state: str = Field(examples=["usable"])
-    is_usable: bool
-    note: str
-    origin: str
-
-
-class KnownModel(_Model):
-    """A model, its prices, and whether this server can call it."""
-
-    facts_of: date | None = Field(description="The date of the facts, unless they are declared.")
-    context_window_tokens: int
-    max_input_tokens: int
-    max_output_tokens: int
-    input_usd_per_million: Annotated[Decimal, Column("input_credits_per_token")]
-    output_usd_per_million: Annotated[Decimal, Column("output_credits_per_token")]
-    tokenizer: str
-    is_reasoning: bool
-    supports_system_prompt: bool
-
-
-class ListedModel(_Model):
-    """A model that an endpoint lists, but that is not configured."""
-
-    config: str = Field(description="The section of config.toml that configures it.")
-
-
-Model: TypeAlias = KnownModel | ListedModel
-
-
-class ProcessSummary(ResponseBody):
-    """A process in a list."""
-
-    name: str
-    title: str
-    description: str
-    domains: list[str]
-    stages: list[str]
-    is_shipped: bool = Field(description="Shipped with Dialectic; false if the server added it.")
-    problem: str | None = Field(description="Why it cannot be used.")
-
-
-class ProcessDetail(ProcessSummary):
-    """A process with its definition and prompts."""
-
-    content_hash: str
-    definition: Json

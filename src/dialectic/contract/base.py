@@ -6,6 +6,7 @@ import functools
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any, Generic, TypeAlias, TypeVar
+from uuid import UUID
 
 from pydantic import (
     AfterValidator,
@@ -137,6 +138,13 @@ ModelName: TypeAlias = Annotated[
 ]
 
 
+class Author(ResponseBody):
+    """The user who wrote something."""
+
+    user_id: UUID
+    name: str | None = Field(description="Null if the user is not a member any more.")
+
+
 T = TypeVar("T")
 
 
@@ -148,4 +156,9 @@ class Page(BaseModel, Generic[T]):
     items: list[T]
     next_cursor: str | None = Field(
         description="Send it as `cursor` to get the next page; null on the last page."
+    )
+    cursor: str | None = Field(
+        default=None,
+        description="Continue the event stream here: send it to it as `after`. Null if the list is "
+        "not followed.",
     )

@@ -9,7 +9,15 @@ from uuid import UUID
 from pydantic import AliasChoices, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from dialectic.contract.base import Column, Line, ModelName, Name, RequestBody, ResponseBody
+from dialectic.contract.base import (
+    Column,
+    Dollars,
+    Line,
+    ModelName,
+    Name,
+    RequestBody,
+    ResponseBody,
+)
 from dialectic.contract.sessions import OutputTokens
 
 MESSAGES_MAX = 200
@@ -50,10 +58,14 @@ class ChatRequest(RequestBody):
 
 
 class SystemPrompt(ResponseBody):
-    """A system prompt of the processes that your sessions have run."""
+    """A prompt of the processes that your sessions have run."""
 
     id: UUID = Field(description="The `system_prompt_id` of a chat.")
     name: str = Field(examples=["thesis_role"])
+    is_role: bool = Field(
+        description="A stage uses it as its system prompt. The others are templates: "
+        "a chat gets them with their variables as they are."
+    )
     processes: list[str] = Field(description="The processes that use it.")
     text: Annotated[str, Column("prompt_text")]
     created_at: datetime
@@ -90,10 +102,30 @@ class ChatReply(ResponseBody):
     usage: Annotated[ChatUsage, Column("token_usage")]
 
 
+class PendingQuestion(ResponseBody):
+    """A question whose answer is being written by this server process."""
+
+    question: str
+    model: str
+    since: datetime
+
+
+class ChatEstimate(ResponseBody):
+    """What a question is expected to cost."""
+
+    input_tokens: int
+    is_play: bool = Field(description="Whether the amounts are play money.")
+    expected: Dollars
+    worst: Dollars = Field(description="If every call of the answer is as long as it may be.")
+
+
 class ChatMessage(ResponseBody):
     """One message of a chat."""
 
     id: UUID
+    previous_id: Annotated[UUID | None, Column("previous_message_id")] = Field(
+        description="The message before it; messages with the same one are branches."
+    )
     role: str = Field(examples=["user"])
     content: str
     model: Annotated[str | None, Column("model_name")]
@@ -101,6 +133,11 @@ class ChatMessage(ResponseBody):
     finish_reason: str | None
     incomplete: Annotated[bool, Column("is_incomplete")]
     flags: list[str]
+    html: str | None = Field(
+        default=None,
+        description="An answer as HTML that is safe to put into a page, if requested; "
+        "null for a very long one.",
+    )
     created_at: datetime
 
 
@@ -123,6 +160,12 @@ class Chat(ResponseBody):
     system_instruction: Annotated[str, Column("system_prompt")]
     created_at: datetime | None
     messages: list[ChatMessage]
+    branches: list[ChatMessage] = Field(
+        default=[], description="The messages that are not in the thread, if requested."
+    )
+    pending: PendingQuestion | None = Field(
+        default=None, description="The question that is being answered, by this server process."
+    )
 
 
 class ChatChange(RequestBody):
@@ -135,6 +178,12 @@ class RewindRequest(RequestBody):
     """The message to rewind a chat to."""
 
     message_id: UUID = Field(description="Removes this message and all later ones from the thread.")
+
+
+class BranchRequest(RequestBody):
+    """The branch of a chat to go on with."""
+
+    message_id: UUID = Field(description="A message of the branch; its newest end is chosen.")
 
 
 class ChatProjectRequest(RequestBody):

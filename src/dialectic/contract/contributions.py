@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field, computed_field
 
-from dialectic.contract.base import Column, RequestBody, ResponseBody
+from dialectic.contract.base import Author, Column, RequestBody, ResponseBody
 from dialectic.core.documents.shortcomings import list_missing
 from dialectic.core.job_status import JobStatus
 from dialectic.core.strict_json import Json
@@ -56,7 +56,15 @@ class Flagged(ResponseBody):
         return list_missing(self.flags)
 
 
-class ContributionSummary(Flagged):
+class Rated(ResponseBody):
+    """A contribution with its ratings, which are of all its versions."""
+
+    my_rating: int | None = Field(default=None, description="Yours; null if you gave none.")
+    rating_count: int = Field(default=0, description="How many users have rated it.")
+    rating_mean: float | None = Field(default=None, description="Rounded to two decimals.")
+
+
+class ContributionSummary(Flagged, Rated):
     """A contribution in a list, in its newest version."""
 
     id: UUID
@@ -86,7 +94,7 @@ class ContributionSummary(Flagged):
     )
 
 
-class Contribution(Flagged):
+class Contribution(Flagged, Rated):
     """One version of a contribution, with its text and origin."""
 
     id: UUID
@@ -146,6 +154,9 @@ class ContributionVersion(ResponseBody):
     version: Annotated[int, Column("edit_version")]
     is_latest: Annotated[bool, Column("is_latest_edit")]
     is_by_user: bool
+    by: Author | None = Field(description="The user who wrote it; null for a model's version.")
+    model: Annotated[str, Column("model_name")]
+    size_bytes: int
     created_at: datetime
 
 
@@ -193,6 +204,25 @@ class Job(ResponseBody):
     created_at: datetime
     started_at: datetime | None
     completed_at: datetime | None
+
+
+class JobDraft(ResponseBody):
+    """The text so far of a running job's answer. Empty until its worker has sent some."""
+
+    job_id: UUID
+    session_id: UUID
+    attempt: int
+    turn: int = Field(description="Which turn of the document it is, from 0.")
+    at: int = Field(description="Where the text begins in that of the turn: always 0.")
+    text: str = Field(description="As the provider sent it: text, never HTML.")
+    words: int
+    phase: str | None = Field(
+        description="What the call does: `preparing`, `waiting_for_endpoint`, `waiting_for_money`, "
+        "`calling`, `writing` or `saving`; null if its worker has not reported it yet.",
+        examples=["writing"],
+    )
+    first_token_at: datetime | None
+    updated_at: datetime | None = Field(description="Null if its worker has not reported yet.")
 
 
 class EditedContribution(ResponseBody):

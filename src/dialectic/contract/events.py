@@ -8,8 +8,6 @@ server adds: an unknown type is an `UnknownEvent`, an unknown field stays in `mo
 from __future__ import annotations
 
 import functools
-import hashlib
-import re
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, Union
 from uuid import UUID
@@ -26,12 +24,23 @@ from pydantic import (
 )
 from pydantic.json_schema import JsonSchemaValue, SkipJsonSchema
 
+from dialectic.contract.board import BoardDocument
 from dialectic.contract.contributions import ContributionFields
 from dialectic.contract.problems import KnownRemedy
 from dialectic.core import sse
 
-# The id that a client sends to get all stored events.
-FROM_THE_START = "0"
+# The types of change events, whose classes are in `changes`.
+CHANGES = frozenset(
+    {
+        "jobs_changed",
+        "session_changed",
+        "document_changed",
+        "money_changed",
+        "feedback_changed",
+        "project_changed",
+        "chat_changed",
+    }
+)
 
 WIRE_NAMES = {
     "session_id": "sessionId",
@@ -41,24 +50,6 @@ WIRE_NAMES = {
     "model_id": "modelId",
     "continuation_number": "continuationNumber",
 }
-
-_ID = re.compile(r"([0-9a-f]{8})\.([0-9]{1,18})")
-
-
-def format_id(tenant_id: UUID, seq: int) -> str:
-    """Build the id of an event; it is not valid in another tenant's stream."""
-    return f"{_mark(tenant_id)}.{seq}"
-
-
-def parse_id(tenant_id: UUID, text: str) -> int | None:
-    """Read the number from an id of this tenant; None if it is not one."""
-    found = _ID.fullmatch(text)
-    return int(found[2]) if found and found[1] == _mark(tenant_id) else None
-
-
-def _mark(tenant_id: UUID) -> str:
-    return hashlib.sha256(tenant_id.bytes).hexdigest()[:8]
-
 
 # As the stream writes it: with the offset, not with "Z".
 Moment: TypeAlias = Annotated[datetime, PlainSerializer(datetime.isoformat, when_used="json")]
@@ -167,6 +158,9 @@ class ContributionReceived(SessionEvent):
     job_id: UUID | None = Field(description="Null for an edit by a user.")
     is_continuing: bool
     contribution: ReceivedContribution
+    document: BoardDocument | None = Field(
+        default=None, description="The same as a board shows it now; absent where no board is."
+    )
 
 
 class SavedChunk(EventPart):
@@ -348,7 +342,9 @@ class StreamItem(EventPart):
 class Event(StreamItem):
     """An event with its number, its time and its session."""
 
-    id: int = Field(description="Grows by one within a tenant.")
+    id: int = Field(
+        description="Grows by one within a tenant; of a change event, that of the event before it."
+    )
     type: str
     created_at: Moment
     session_id: UUID | None
@@ -395,14 +391,42 @@ class StateReset(StreamItem):
     sessions: list[SessionSnapshot]
 
 
+class Draft(StreamItem):
+    """A piece of an answer that is still being written, for those who asked for drafts.
+
+    It has no id: drafts are not stored, not resumed, and some may be missing.
+    """
+
+    type: ClassVar[str] = "draft"
+
+    session_id: UUID
+    job_id: UUID
+    attempt: int = Field(description="A new attempt begins the text again.")
+    turn: int = Field(description="Which turn of the document it is, from 0.")
+    phase: str = Field(
+        description="What the call does. A new phase comes without text.", examples=["writing"]
+    )
+    at: int = Field(
+        description="Where the piece begins in the text of its turn, in Unicode characters. If it "
+        "is beyond what you have, read the whole draft."
+    )
+    text: str = Field(description="As the provider sent it: text, never HTML.")
+    words: int = Field(description="The words of the turn so far.")
+
+
+# All that a stream may hold; drafts only if they were asked for.
+AnyStreamItem: TypeAlias = Event | StateReset | Draft
+
+
 @functools.cache
 def build_event_adapter() -> TypeAdapter[Event]:
     """Build the union of all known events; their `type` tells them apart."""
-    known: Any = Union[tuple(map(_build_model, EVENT_TYPES))]  # noqa: UP007  from a list
+    known: Any = Union[tuple(map(build_event_model, EVENT_TYPES))]  # noqa: UP007  from a list
     return TypeAdapter(Annotated[known, Field(discriminator="type")])
 
 
-def _build_model(data: type[SessionEvent]) -> type[Event]:
+def build_event_model(data: Any) -> type[Event]:
+    """Build the class of an event from that of its data."""
     kind: Any = Literal[data.type]
     name = f"{data.__name__}Event"
     return create_model(name, __base__=Event, __doc__=data.__doc__, type=kind, data=data)
@@ -410,11 +434,21 @@ def _build_model(data: type[SessionEvent]) -> type[Event]:
 
 def build_stream_schema(ref_template: str) -> JsonSchemaValue:
     """Describe the JSON of every item of a stream."""
+    from dialectic.contract.changes import build_change_adapter
+
     known = build_event_adapter().json_schema(ref_template=ref_template)
-    others = TypeAdapter(NotificationEvent | StateReset).json_schema(ref_template=ref_template)
+    changes = build_change_adapter().json_schema(ref_template=ref_template)
+    other: TypeAdapter[Any] = TypeAdapter(NotificationEvent | StateReset | Draft)
+    others = other.json_schema(ref_template=ref_template)
+    shapes = {**changes.pop("$defs"), **known.pop("$defs"), **others["$defs"]}
+    named = [ref_template.format(model=name) for name in ("KnownEvent", "ChangeEvent")]
     return {
-        "$defs": {**known.pop("$defs"), **others["$defs"], "KnownEvent": known},
-        "oneOf": [{"$ref": ref_template.format(model="KnownEvent")}, *others["anyOf"]],
+        "$defs": {**shapes, "KnownEvent": known, "ChangeEvent": changes},
+        "oneOf": [*({"$ref": name} for name in named), *others["anyOf"]],
+        "x-events": {
+            **known["discriminator"]["mapping"],
+            **changes["discriminator"]["mapping"],
+        },
     }
 
 
@@ -424,13 +458,27 @@ _OTHERS: TypeAdapter[NotificationEvent | UnknownEvent] = TypeAdapter(
 
 
 def parse_event(frame: sse.Event) -> Event | StateReset:
+    """Parse one stored event of a stream; `ValueError` if a known type lacks a field."""
+    item = parse_item(frame)
+    if isinstance(item, Draft):
+        raise ValueError("a draft is not an event")
+    return item
+
+
+def parse_item(frame: sse.Event) -> AnyStreamItem:
     """Parse one item of a stream; `ValueError` if a known type lacks a field."""
     return _parse(frame.name, frame.text).model_copy(update={"resume_id": frame.id})
 
 
-def _parse(name: str, text: str) -> Event | StateReset:
+def _parse(name: str, text: str) -> AnyStreamItem:
     if name == StateReset.type:
         return StateReset.model_validate_json(text)
+    if name == Draft.type:
+        return Draft.model_validate_json(text)
+    if name in CHANGES:
+        from dialectic.contract.changes import build_change_adapter
+
+        return build_change_adapter().validate_json(text)
     try:
         return build_event_adapter().validate_json(text)
     except ValidationError as error:

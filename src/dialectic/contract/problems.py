@@ -6,6 +6,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, Field
 
+from dialectic.contract.contributions import ContributionVersion
 from dialectic.errors import RemedyAction, read_remedy
 
 TYPE_PREFIX = "urn:dialectic:problem:"
@@ -62,6 +63,9 @@ class Problem(BaseModel):
         default=None, description="Distinguishes the cases of one code.", examples=["no_session"]
     )
     remedy: ProblemRemedy | None = Field(default=None, description="The next step, if known.")
+    current: ContributionVersion | None = Field(
+        default=None, description="The newest version, if a contribution has changed (412)."
+    )
     errors: list[FieldError] = Field(
         default=[], description="The invalid fields, if validation failed."
     )

@@ -37,14 +37,9 @@ class ResourceRequest(RequestBody):
     text: str = Field(min_length=1, examples=["The hall is open from 8 to 22."])
 
 
-class ProjectRequest(RequestBody):
-    """Creates a project."""
+class ProjectFields(RequestBody):
+    """What a project has in addition to its prompt."""
 
-    prompt: str = Field(
-        min_length=1,
-        description="The question or task for the models.",
-        examples=["A booking service for a village hall that volunteers can run."],
-    )
     name: Line = Field(
         default="",
         description="If empty, the first sentence of the prompt.",
@@ -61,6 +56,16 @@ class ProjectRequest(RequestBody):
         examples=["Write for volunteers who meet once a month."],
     )
     resources: list[ResourceRequest] = Field(default=[], max_length=RESOURCES_MAX)
+
+
+class ProjectRequest(ProjectFields):
+    """Creates a project."""
+
+    prompt: str = Field(
+        min_length=1,
+        description="The question or task for the models.",
+        examples=["A booking service for a village hall that volunteers can run."],
+    )
 
 
 class ProjectChange(RequestBody):
@@ -132,6 +137,15 @@ class FoundId(ResponseBody):
     id: UUID
 
 
+class UploadedText(ResponseBody):
+    """The text of an uploaded file."""
+
+    name: str = Field(description="The file's name.", examples=["rules.docx"])
+    kind: str = Field(examples=["docx"])
+    text: str
+    notes: list[str] = Field(description="What the text lacks or lost, in sentences.")
+
+
 class ProjectFile(ResponseBody):
     """A file of a project."""
 
@@ -151,6 +165,14 @@ class PlanFileState(enum.StrEnum):
     OWN = "own"  # a person's own file
 
 
+class PlanStep(ResponseBody):
+    """A step of a file of the plan: a task item of its text."""
+
+    number: int = Field(description="Its place among the steps of the file, from 1.")
+    text: str
+    is_done: bool
+
+
 class PlanFile(ResponseBody):
     """A file in `Pending/`, `Current/` or `Complete/`. It belongs to the person who works on it."""
 
@@ -163,12 +185,20 @@ class PlanFile(ResponseBody):
     )
     size_bytes: int
     etag: str = Field(description="For `If-Match`; changes with its content.")
+    title: str = Field(description="Its first heading, else its name.")
+    steps: list[PlanStep] = Field(description="Its task items, in order.")
 
 
 class PlanFileContent(RequestBody):
     """The new content of a file in a work folder."""
 
     content: str = Field(examples=["# Rooms\n\n- [x] 1. Ask who has keys.\n"])
+
+
+class PlanFileTicks(RequestBody):
+    """Ticks of steps of a file of the plan, by number."""
+
+    steps: dict[int, bool] = Field(min_length=1, max_length=1000, examples=[{"3": True}])
 
 
 class PlanFileMove(RequestBody):
@@ -218,6 +248,9 @@ class SearchHit(ResponseBody):
     text: str
     start: int = Field(description="The passage's first character, as an offset in the document.")
     end: int
+    block: str | None = Field(
+        description="The block of the document's HTML that it begins in.", examples=["b-12"]
+    )
     score: float
 
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Self
 from uuid import UUID
 
-from pydantic import BaseModel, Field, SkipValidation, computed_field, model_validator
+from pydantic import Field, SkipValidation, model_validator
 
 from dialectic.contract.base import (
     Column,
     Dollars,
     DollarsInput,
     ModelName,
-    Name,
     RequestBody,
     ResponseBody,
     Slug,
@@ -21,21 +20,21 @@ from dialectic.contract.base import (
 from dialectic.contract.contributions import (
     RATING_MAX,
     RATING_MIN,
-    ContributionLine,
-    JobRecord,
 )
-from dialectic.contract.projects import RESOURCES_MAX, Overlay, ProjectRequest, ResourceRequest
-from dialectic.contract.summaries import STATUS_TEXT
+from dialectic.contract.projects import (
+    Project,
+    ProjectFields,
+)
+from dialectic.contract.quotes import WorkQuote
+from dialectic.contract.session_detail import PlanSource as PlanSource
+from dialectic.contract.session_detail import SessionDetail as SessionDetail
+from dialectic.contract.session_detail import SessionRecord as SessionRecord
+from dialectic.contract.session_detail import StageRecord as StageRecord
 from dialectic.contract.summaries import SessionSummary as SessionSummary
-from dialectic.core.documents.shortcomings import describe_all
 from dialectic.core.documents.staleness import Kept
 from dialectic.core.models.model import MODELS_PER_SESSION_MAX
-from dialectic.core.money.quote import Amount, AnswerLimit, Quote, SessionForecast
 from dialectic.core.process.definition import SHRINK_MAX, Process
 from dialectic.core.run_request import TOKENS_MAX
-from dialectic.core.seats import describe_seat
-from dialectic.core.session_state import SessionState
-from dialectic.core.strict_json import Json
 
 # The route expands `name*3`.
 Models = Annotated[
@@ -112,13 +111,47 @@ class SessionRequest(SessionOptions):
     process: Slug = Field(default="standard", description="The name of a process on the server.")
 
 
-class RunRequest(ProjectRequest, SessionOptions):
-    """Starts a project with its first session, as the command line does.
+# What only a new project has; an existing one has them already.
+OF_THE_PROJECT = ("name", "domain", "overlay")
+
+
+class RunRequest(ProjectFields, SessionOptions):
+    """Describes a run: a new project and its first session, or a further session of a project.
 
     The process is the name or the folder of one, or the process itself.
     """
 
+    prompt: str = Field(
+        default="",
+        description="The question or task for the models, for a new project.",
+        examples=["A booking service for a village hall that volunteers can run."],
+    )
+    project_id: UUID | None = Field(
+        default=None,
+        description="Instead of a prompt: the project that gets a further session. `resources` "
+        "are added to it.",
+    )
     process: SkipValidation[str | Process] = "standard"
+
+    @model_validator(mode="after")
+    def _has_one_project(self) -> Self:
+        if bool(self.prompt) == (self.project_id is not None):
+            msg = "give either a prompt, for a new project, or the id of a project"
+            raise ValueError(msg)
+        given = [name for name in OF_THE_PROJECT if name in self.model_fields_set]
+        if self.project_id is not None and given:
+            msg = f"{given[0]}: the project has one already; change the project instead"
+            raise ValueError(msg)
+        return self
+
+
+class StartRequest(RunRequest):
+    """Creates what a run needs and starts it, in one step."""
+
+    process: Slug = Field(default="standard", description="The name of a process on the server.")
+    start: bool = Field(
+        default=True, strict=True, description="Whether the first stage starts at once."
+    )
 
 
 class SessionChange(RequestBody):
@@ -194,26 +227,12 @@ class Session(SessionSummary):
     stages: list[StageProgress]
 
 
-class QuoteTotals(BaseModel, extra="allow"):
-    """An estimate: calls, tokens, money and time, in total and by stage."""
+class StartedRun(ResponseBody):
+    """What a run consists of, and the first jobs if it was started."""
 
-    process: str
-    models: list[str]
-    planned_calls: int
-    expected: Amount
-    worst: Amount
-    money: dict[str, int | float | bool]
-    time_s: dict[str, float]
-    stages: list[Json]
-
-
-class SessionQuote(QuoteTotals):
-    """The estimated rest of a session: calls, tokens, money and time, in total and by stage."""
-
-    forecast: Json
-    answer_limits: list[AnswerLimit] = Field(
-        default=[], description="Where the available money will limit the answers."
-    )
+    project: Project
+    session: Session
+    job_ids: list[UUID]
 
 
 class StaleDocument(ResponseBody):
@@ -237,8 +256,7 @@ class StaleDocuments(ResponseBody):
 
     documents: list[StaleDocument] = Field(description="In the order in which they are written.")
     kept: list[StaleDocument] = Field(description="Those that are left as they are.")
-    quote: QuoteTotals = Field(description="Calls, tokens, money and time, in total and by stage.")
-    lines: Quote = Field(description="The single lines that the totals add up.")
+    quote: WorkQuote
 
 
 RESPONSES_MAX = 500
@@ -287,6 +305,20 @@ class ResumeRequest(ResumeJobRequest):
         default=None, description="The session's new spending limit, in total."
     )
     full_answers_only: bool | None = Field(default=None, strict=True, description=FULL_ANSWERS)
+    stage: Slug | None = Field(
+        default=None, description="Resume only the calls of this stage; all if absent."
+    )
+
+
+class DocumentsRequest(RequestBody):
+    """Names documents of a session."""
+
+    document_ids: list[UUID] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=RESPONSES_MAX,
+        description="Any version of each; all that need it if absent.",
+    )
 
 
 class FeedbackRequest(RequestBody):
@@ -300,111 +332,8 @@ class FeedbackRequest(RequestBody):
 class SavedFeedback(ResponseBody):
     """The saved feedback."""
 
+    ids: list[UUID] = Field(description="The ids of the saved entries, in the order given.")
     path: str = Field(description="The file with all feedback on the stage.")
-
-
-class SessionRecord(ResponseBody):
-    """All stored data of a session, with the names of its columns."""
-
-    id: UUID
-    project_id: UUID
-    project_name: str
-    project_slug: str
-    user_id: UUID
-    wallet_id: UUID
-    session_description: str
-    status: str
-    current_stage_slug: str
-    until_stage_slug: str
-    iteration_count: int
-    selected_model_ids: list[UUID]
-    model_names: list[str]
-    dropped_seats: list[int]
-    lead_model_index: int
-    is_autopilot: bool
-    continue_until_complete: bool
-    wait_for_all: bool
-    max_output_tokens: int | None
-    full_answers_only: bool
-    max_retries: int
-    process_template_id: UUID
-    process_name: str
-    content_hash: str
-    budget_credits: int | None
-    spent_credits: int
-    play_spent_credits: int
-    created_at: datetime
-
-    @property
-    def state(self) -> SessionState:
-        """The stage and the phase that the status shows."""
-        return SessionState.parse(self.status, self.current_stage_slug)
-
-    @computed_field(description=STATUS_TEXT)  # type: ignore[prop-decorator]
-    @property
-    def status_text(self) -> str:
-        return self.state.describe(self.until_stage_slug)
-
-
-class StageRecord(ResponseBody):
-    """All stored data of one stage of one iteration."""
-
-    stage_slug: str
-    iteration_number: int
-    status: str
-    planned_units: int
-    finished_units: int
-    seats: list[int]
-    lost_seats: list[int]
-    started_at: datetime | None
-    completed_at: datetime | None
-
-
-class PlanSource(ResponseBody):
-    """Whose checklist a complete stage has put into Pending/."""
-
-    stage_slug: str
-    iteration_number: int
-    model_name: str | None = Field(description="Null if no model wrote a checklist.")
-    is_lead: bool
-
-
-class SessionDetail(ResponseBody):
-    """All stored data of a session, as records."""
-
-    session: SessionRecord
-    stages: list[StageRecord]
-    jobs: list[JobRecord]
-    contributions: list[ContributionLine]
-    plans: list[PlanSource] = Field(
-        description="For each complete stage that promises a checklist: whose it is."
-    )
-    last_event: int = Field(description="The number of the newest event.")
-    has_news: bool = Field(description="Whether the session has an event later than `after`.")
-    quote: SessionForecast | None = Field(
-        description="The remaining work, line by line, if requested."
-    )
-
-    def list_warnings(self) -> list[str]:
-        """List what the documents of the current iteration lack, in sentences."""
-        number = self.session.iteration_count
-        shortcomings = describe_all(
-            [one for one in self.contributions if one.iteration_number == number],
-            [plan for plan in self.plans if plan.iteration_number == number],
-        )
-        return [*self._describe_lost_seats(), *shortcomings]
-
-    def _describe_lost_seats(self) -> list[str]:
-        lacking: dict[int, list[str]] = {}
-        for stage in self.stages:
-            if stage.iteration_number == self.session.iteration_count:
-                for seat in stage.lost_seats:
-                    lacking.setdefault(seat, []).append(stage.stage_slug)
-        return [
-            f"{describe_seat(seat, self.session.model_names[seat - 1])} has no part in "
-            f"{', '.join(stages)}; the documents are by the other seats."
-            for seat, stages in sorted(lacking.items())
-        ]
 
 
 class SessionPlan(ResponseBody):
@@ -422,37 +351,8 @@ class SessionPlan(ResponseBody):
     content: str = Field(description="The page, as Markdown.")
 
 
-class QuoteRequest(SessionRequest):
+class QuoteRequest(RunRequest):
     """Asks for a quote for a run that has not started."""
 
-    prompt: str = Field(min_length=1, examples=["A booking service for a village hall."])
-    domain: Name = Field(default="General", examples=["General"])
-    overlay: Overlay = ""
-    resources: list[ResourceRequest] = Field(default=[], max_length=RESOURCES_MAX)
+    process: Slug = Field(default="standard", description="The name of a process on the server.")
     lists_smaller: bool = Field(default=False, description="Also list smaller runs.")
-
-
-class CheaperRun(ResponseBody):
-    """A smaller run, with more optional parts left out."""
-
-    rungs: int = Field(description="The `shrink` value of this run.")
-    left_out: str
-    lines: Quote
-
-
-class RunQuote(ResponseBody):
-    """The quote for a run."""
-
-    quote: QuoteTotals = Field(description="Calls, tokens, money and time, in total and by stage.")
-    lines: Quote = Field(description="The single lines that the totals add up.")
-    models: list[str]
-    has_chosen_models: bool = Field(
-        description="The server chose the models: neither the request nor a setting names any."
-    )
-    shrink: int = Field(description="The `shrink` value that makes the run fit the budget.")
-    fits: bool = Field(description="Whether the run then fits the budget.")
-    left_out: list[str]
-    answer_limits: list[AnswerLimit] = Field(
-        default=[], description="Where the available money will limit the answers."
-    )
-    smaller: list[CheaperRun]

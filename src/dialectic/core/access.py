@@ -23,6 +23,7 @@ from uuid import UUID
 
 from dialectic.errors import (
     ConfigurationError,
+    CsrfInvalid,
     Forbidden,
     Remedy,
     RemedyAction,
@@ -129,7 +130,7 @@ def check_csrf_token(session_token: str, shown: str | None) -> None:
     """Reject a request that has the cookie but not the CSRF token of our pages."""
     expected = build_csrf_token(session_token).encode()
     if not hmac.compare_digest(expected, (shown or "").encode(errors="replace")):
-        raise Forbidden(
+        raise CsrfInvalid(
             "The request was not made by a page of this server: its CSRF token is missing or "
             "wrong. Load the page again.",
             reason="csrf",
@@ -171,7 +172,7 @@ FORWARDING_HEADERS = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host",
 # With the `__Host-` prefix, browsers accept it only from this host and only over TLS.
 COOKIE, SECURE_COOKIE = "dialectic_session", "__Host-dialectic_session"
 
-_HOST_HEADER = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^:\[\]/@]+)(?::\d{1,5})?")
+_HOST_HEADER = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^:\[\]/@]+)(?::(?P<port>\d{1,5}))?")
 
 
 class Access(enum.Enum):
@@ -251,14 +252,26 @@ def build_set_cookie(value: str, origin: RequestOrigin, *, max_age_s: int) -> st
     on the local machine.
     """
     shared = f"Path=/; Max-Age={max_age_s}; HttpOnly; SameSite=Lax"
-    if is_local(origin):
-        return f"{COOKIE}={value}; {shared}"
-    return f"{SECURE_COOKIE}={value}; {shared}; Secure"
+    name = name_cookie(origin)
+    return f"{name}={value}; {shared}" + ("; Secure" if name == SECURE_COOKIE else "")
+
+
+def name_cookie(origin: RequestOrigin) -> str:
+    """Name the cookie of a browser session.
+
+    Browsers send cookies to every port of a host, and two servers on one machine share its name: on
+    the local machine the port is part of the name.
+    """
+    if not is_local(origin):
+        return SECURE_COOKIE
+    called = _HOST_HEADER.fullmatch(origin.host or "")
+    port = called["port"] if called else None
+    return f"{COOKIE}_{port or (443 if origin.scheme == 'https' else 80)}"
 
 
 def find_cookie(header: str | None, origin: RequestOrigin) -> str | None:
     """Find the cookie of a browser session in a Cookie header."""
-    wanted = COOKIE if is_local(origin) else SECURE_COOKIE
+    wanted = name_cookie(origin)
     for pair in (header or "").split(";"):
         name, _, value = pair.strip().partition("=")
         if name == wanted and value:

@@ -50,6 +50,8 @@ class _Payload(_Part):
     replaces: UUID | None = None
     # Jobs whose documents it reads: it runs when all of them have completed.
     after: tuple[UUID, ...] = ()
+    # The cut off versions whose turns it goes on with, oldest first.
+    continues: tuple[UUID, ...] = ()
 
     @property
     def variant(self) -> int:

@@ -22,6 +22,18 @@ class JobStatus(enum.StrEnum):
     CANCELLED = "cancelled"
 
 
+class JobPhase(enum.StrEnum):
+    """What a job is doing or waiting for."""
+
+    QUEUED = "queued"
+    PREPARING = "preparing"
+    WAITING_FOR_ENDPOINT = "waiting_for_endpoint"
+    WAITING_FOR_MONEY = "waiting_for_money"
+    CALLING = "calling"
+    WRITING = "writing"
+    SAVING = "saving"
+
+
 _WORDS = {
     JobStatus.PENDING: "waiting for a worker",
     JobStatus.PROCESSING: "running",

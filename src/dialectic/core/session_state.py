@@ -7,6 +7,7 @@ phases. People, clients and bundles see the status; nothing else is decided by i
 from __future__ import annotations
 
 import enum
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,8 @@ class Phase(enum.StrEnum):
 
 # A session in one of these phases starts no job.
 HALTED = frozenset({Phase.PAUSED, Phase.CANCELLED})
+# No job of the session runs or waits in these phases.
+BETWEEN_STAGES = frozenset({Phase.PENDING, Phase.STAGE_COMPLETE, Phase.ITERATION_COMPLETE})
 
 _STATUSES = {
     Phase.PENDING: "pending_{}",
@@ -47,6 +50,59 @@ _WORDS = {
     Phase.FAILED: "failed in {}",
     Phase.PAUSED: "paused in {}",
     Phase.CANCELLED: "cancelled in {}",
+}
+
+
+class SessionAction(enum.StrEnum):
+    """What a user can do with a session."""
+
+    START = "start"
+    SUBMIT = "submit"
+    ITERATE = "iterate"
+    RETRY = "retry"
+    PAUSE = "pause"
+    RESUME = "resume"
+    CANCEL = "cancel"
+    CHANGE_BUDGET = "change_budget"
+    CHANGE_MODELS = "change_models"
+    REPLACE_SEAT = "replace_seat"
+
+
+class NeedCode(enum.StrEnum):
+    """What a session needs from a person."""
+
+    FEEDBACK = "feedback"
+    FUNDS = "funds"
+    BUDGET = "budget"
+    APPROVAL = "approval"
+    KEY = "key"
+    ENDPOINT = "endpoint"
+    FAILURE = "failure"
+    STALE = "stale"
+    INCOMPLETE = "incomplete"
+
+
+class NeedStep(enum.StrEnum):
+    """What a person can do about a need."""
+
+    START_NEXT = "start_next"
+    RAISE_BUDGET = "raise_budget"
+    TOP_UP = "top_up"
+    APPROVE_SPEND = "approve_spend"
+    CONFIGURE = "configure"
+    RESUME = "resume"
+    RETRY = "retry"
+    REPLACE_SEAT = "replace_seat"
+    DROP_SEAT = "drop_seat"
+    REGENERATE_STALE = "regenerate_stale"
+    REGENERATE = "regenerate"
+
+
+# The move of phase that an action makes.
+_MOVES = {
+    SessionAction.START: (Phase.PENDING, Phase.GENERATING),
+    SessionAction.SUBMIT: (Phase.STAGE_COMPLETE, Phase.PENDING),
+    SessionAction.RETRY: (Phase.FAILED, Phase.GENERATING),
 }
 
 
@@ -94,3 +150,39 @@ def show_status(row: Any) -> Json:
     return dict(
         ("status", status) if name == "phase" else (name, value) for name, value in row.items()
     )
+
+
+def list_allowed(
+    state: SessionState,
+    until: str,
+    moves: Collection[Phase],
+    *,
+    has_open_jobs: bool,
+    has_paused_jobs: bool,
+) -> list[SessionAction]:
+    """List what a user can do with a session.
+
+    `moves` are the phases that `dialectic_session_moves` allows after its phase, or after the one
+    before it was paused.
+    """
+    phase = state.phase
+    if phase is Phase.CANCELLED:
+        return []
+    is_over = (state.is_complete(until) or phase is Phase.FAILED) and not has_open_jobs
+    allowed = set[SessionAction]()
+    if phase is not Phase.PAUSED:
+        allowed |= {
+            each for each, (source, to) in _MOVES.items() if phase is source and to in moves
+        }
+        if phase in (Phase.STAGE_COMPLETE, Phase.ITERATION_COMPLETE) and Phase.PENDING in moves:
+            allowed.add(SessionAction.ITERATE)
+        if not is_over:
+            allowed.add(SessionAction.PAUSE)
+        if phase in BETWEEN_STAGES:
+            allowed.add(SessionAction.CHANGE_MODELS)
+    if phase is Phase.PAUSED or has_paused_jobs:
+        allowed.add(SessionAction.RESUME)
+    if Phase.CANCELLED in moves and not is_over:
+        allowed.add(SessionAction.CANCEL)
+    allowed |= {SessionAction.CHANGE_BUDGET, SessionAction.REPLACE_SEAT}
+    return [each for each in SessionAction if each in allowed]

@@ -88,6 +88,10 @@ APP_ROLE = "dialectic_app"
 WORKER_ROLE = "dialectic_worker"
 OWNER_ROLE = "dialectic_owner"
 
+BEGIN = "begin"
+# All statements see the same moment; nothing can be written.
+BEGIN_SNAPSHOT = "begin isolation level repeatable read read only"
+
 COLLISION_TRIES = 5
 DELAY_FIRST_S = 0.05
 DELAY_MAX_S = 1.0
@@ -275,6 +279,15 @@ class Database:
             self._patience_s if patience_s is None else patience_s,
         )
 
+    async def read(self, tenant_id: UUID, work: Callable[[Connection], Awaitable[T]]) -> T:
+        """Run work that only reads, with one snapshot for all its statements."""
+
+        async def attempt() -> T:
+            async with self._acquire() as connection:
+                return await transact_on(connection, tenant_id, work, begin=BEGIN_SNAPSHOT)
+
+        return await self._insist(attempt, self._patience_s)
+
     async def fetch(
         self, query: str, *arguments: Any, patience_s: float | None = None
     ) -> list[asyncpg.Record]:
@@ -365,13 +378,17 @@ def _limit(error: BaseException, patience_s: float) -> float:
 
 
 async def transact_on(
-    connection: Connection, tenant_id: UUID, work: Callable[[Connection], Awaitable[T]]
+    connection: Connection,
+    tenant_id: UUID,
+    work: Callable[[Connection], Awaitable[T]],
+    *,
+    begin: str = BEGIN,
 ) -> T:
     """Run work in one transaction of one tenant on this connection, once."""
     try:
         # One round trip for both. A parsed UUID is safe to interpolate.
         await connection.execute(
-            f"begin; select set_config('dialectic.tenant', '{UUID(str(tenant_id))}', true)"
+            f"{begin}; select set_config('dialectic.tenant', '{UUID(str(tenant_id))}', true)"
         )
         result = await work(connection)
     except BaseException:

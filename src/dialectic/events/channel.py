@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from dialectic.events.changes import Told
 from dialectic.events.frames import EventFrame
 
 # Keep the newest events of a tenant with followers, so that reconnecting clients can catch up.
@@ -19,6 +20,8 @@ TAIL_MAX = 500
 TAIL_BYTES_MAX = 1_000_000
 # The queue limit of a follower; beyond it the follower is too slow. It drains the whole queue.
 QUEUE_MAX = 1000
+# With more than this in its queue, a follower gets no drafts: they are lossy.
+DRAFTS_QUEUE_MAX = 100
 
 
 def ignore() -> None:
@@ -33,6 +36,8 @@ class Subscription:
     session_id: UUID | None
     # Events up to this number were delivered, or are not for this follower.
     seq: int
+    # Changes by transactions before this one were delivered; None: only later ones are wanted.
+    horizon: int | None = None
     # Called when the stream is ended from outside: its follower may be blocked elsewhere.
     on_end: Callable[[], None] = ignore
     # The follower's access token; None if it has none that could be revoked.
@@ -45,9 +50,9 @@ class Subscription:
 
     def offer(self, event: EventFrame) -> None:
         """Queue an event if it is for this follower and new to it."""
-        if event.seq <= self.seq or self._is_ended:
+        if self._is_ended or (event.end is None and event.seq <= self.seq):
             return
-        self.seq = event.seq
+        self.seq = max(self.seq, event.seq)
         if not event.is_for(self.user_id, self.session_id):
             return
         if len(self._queue) >= self.queue_max:
@@ -55,6 +60,13 @@ class Subscription:
             self.end()
             return
         self._queue.append(event)
+        self._wake()
+
+    def offer_draft(self, wire: bytes) -> None:
+        """Queue a piece of a draft; drop it if the follower lags. It moves no position."""
+        if self._is_ended or len(self._queue) >= DRAFTS_QUEUE_MAX:
+            return
+        self._queue.append(EventFrame(self.seq, None, None, wire))
         self._wake()
 
     def end(self) -> None:
@@ -98,12 +110,27 @@ class Channel:
     floor_seq: int = 0
     tail_max: int = TAIL_MAX
     tail_bytes_max: int = TAIL_BYTES_MAX
+    # The snapshot up to which changes were delivered; empty if changes are not told.
+    seen: str = ""
+    # The tail has lost changes that a snapshot before this transaction may lack.
+    floor_end: int = 0
+    told: Told = field(default_factory=Told)
+    changes_at_s: float = 0.0
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     # All open streams; and those of them that receive live events.
     places: set[Subscription] = field(default_factory=set)
     subscriptions: set[Subscription] = field(default_factory=set)
     _tail: deque[EventFrame] = field(default_factory=deque)
     _tail_bytes: int = 0
+
+    @property
+    def horizon(self) -> int | None:
+        """The first transaction whose changes were not delivered yet; None if changes are not."""
+        return int(self.seen.partition(":")[0]) if self.seen else None
+
+    def has_changes_since(self, horizon: int | None) -> bool:
+        """Tell whether the tail has all changes that a follower with this horizon may lack."""
+        return horizon is None or not self.seen or horizon >= self.floor_end
 
     def publish(self, events: Iterable[EventFrame], end_seq: int) -> None:
         """Deliver the events that were read, up to a number."""
@@ -116,13 +143,16 @@ class Channel:
         while len(self._tail) > self.tail_max or self._tail_bytes > self.tail_bytes_max:
             oldest = self._tail.popleft()
             self._tail_bytes -= len(oldest.wire)
-            self.floor_seq = oldest.seq
+            self.floor_seq = max(self.floor_seq, oldest.seq)
+            self.floor_end = max(self.floor_end, oldest.end or 0)
 
     def attach(self, subscription: Subscription) -> bool:
         """Add a follower after an event number; False if the tail does not reach back that far."""
         if subscription.seq < self.floor_seq:
             return False
+        horizon = subscription.horizon
         for event in self._tail:
-            subscription.offer(event)
+            if event.end is None or (horizon is not None and event.end > horizon):
+                subscription.offer(event)
         self.subscriptions.add(subscription)
         return True

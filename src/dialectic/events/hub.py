@@ -6,6 +6,9 @@ also polls: every second, and twenty times a second for a while after an event, 
 a NOTIFY of their own. The poll also probes the connection: one that fails or hangs is replaced,
 and events committed meanwhile are found by their number. The hub regularly checks which tokens
 were revoked or expired, and ends their streams.
+
+Changes without an event of their own are found by the snapshot of the last look. What they mean is
+read by a function that the hub is given.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import asyncpg
 
 from dialectic.db.pool import (
     APP_ROLE,
+    BEGIN_SNAPSHOT,
     CONNECTION_LOST,
     Address,
     Connection,
@@ -29,10 +33,14 @@ from dialectic.db.pool import (
     transact_on,
 )
 from dialectic.db.tables.accounts import list_ended_tokens
-from dialectic.db.tables.notifications import EventPage, list_news, read_events
+from dialectic.db.tables.board import read_moment
+from dialectic.db.tables.changes import list_changed_tenants
+from dialectic.db.tables.notifications import PAGE, EventPage, list_news, read_events
 from dialectic.errors import DatabaseUnreachable, TooManyStreams
+from dialectic.events.changes import CHANGES_S, ChangePage, ChangeSource, Question
 from dialectic.events.channel import QUEUE_MAX, TAIL_BYTES_MAX, TAIL_MAX, Channel, Subscription
-from dialectic.events.frames import build_frame
+from dialectic.events.drafts import DraftFeed
+from dialectic.events.frames import build_change_frames, build_frame
 
 logger = logging.getLogger(__name__)
 
@@ -65,8 +73,12 @@ class Hub:
     look_max_s: float = LOOK_MAX_S
     # How long a stream may outlive its client's token.
     tokens_s: float = TOKENS_S
+    # Reads what changed without an event of its own, and documents; None: only events are told.
+    source: ChangeSource | None = None
     # No stream starts any more, and all streams have ended.
     is_closing: bool = False
+    # The drafts that followers of this process have asked for.
+    drafts: DraftFeed = field(default_factory=DraftFeed)
     _channels: dict[UUID, Channel] = field(default_factory=dict)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _quick_until_s: float = 0.0
@@ -173,7 +185,7 @@ class Hub:
         for channel in list(self._channels.values()):
             if not channel.ready.is_set():
                 with given_up_in_time(connection, self.look_max_s):
-                    await _begin(connection, channel)
+                    await _begin(connection, channel, self.source)
         known = {tenant_id: channel.seq for tenant_id, channel in self._channels.items()}
         if not known:
             return
@@ -183,6 +195,39 @@ class Hub:
             self._quick_until_s = asyncio.get_running_loop().time() + QUICK_FOR_S
             if tenant_id in self._channels:  # the last follower may have left
                 await self._read_new(connection, self._channels[tenant_id])
+        await self._look_for_changes(connection)
+
+    async def _look_for_changes(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
+        """Tell what changed, each tenant's changes at most four times a second."""
+        now_s = asyncio.get_running_loop().time()
+        due = {
+            tenant_id: channel
+            for tenant_id, channel in self._channels.items()
+            if channel.seen and now_s >= channel.changes_at_s + CHANGES_S
+        }
+        if self.source is None or not due:
+            return
+        seen = {tenant_id: channel.seen for tenant_id, channel in due.items()}
+        with given_up_in_time(connection, self.look_max_s):
+            changed = set(await list_changed_tenants(connection, seen))
+        for tenant_id, channel in due.items():
+            if tenant_id not in changed and not channel.told.list_due(now_s):
+                continue
+            self._quick_until_s = now_s + QUICK_FOR_S
+            channel.changes_at_s = now_s
+            with given_up_in_time(connection, self.look_max_s):
+                page = await self._ask_for_changes(connection, channel, now_s)
+            _publish_changes(channel, page)
+
+    async def _ask_for_changes(
+        self, connection: asyncpg.Connection[asyncpg.Record], channel: Channel, now_s: float
+    ) -> ChangePage:
+        assert self.source is not None, "the caller has checked it"
+        read = self.source.read
+        question = Question(channel.tenant_id, channel.seen, channel.told, now_s)
+        return await transact_on(
+            connection, channel.tenant_id, lambda c: read(c, question), begin=BEGIN_SNAPSHOT
+        )
 
     async def _ask_for_tokens(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
         """End the streams of revoked and expired tokens, including streams still catching up."""
@@ -205,6 +250,17 @@ class Hub:
             if token_id in ended:
                 subscription.end()
 
+    async def read_page(
+        self,
+        connection: Connection,
+        after_seq: int,
+        session_id: UUID | None = None,
+        limit: int = PAGE,
+    ) -> EventPage:
+        """Read events; with documents, if this process can show them."""
+        read = read_events if self.source is None else self.source.read_page
+        return await read(connection, after_seq=after_seq, session_id=session_id, limit=limit)
+
     async def _read_new(
         self, connection: asyncpg.Connection[asyncpg.Record], channel: Channel
     ) -> None:
@@ -212,28 +268,51 @@ class Hub:
         while is_full:
             with given_up_in_time(connection, self.look_max_s):
                 page = await transact_on(
-                    connection, channel.tenant_id, lambda c: read_events(c, after_seq=channel.seq)
+                    connection, channel.tenant_id, lambda c: self.read_page(c, channel.seq)
                 )
             _publish(channel, page)
             is_full = page.is_full
 
 
-async def _begin(connection: Connection, channel: Channel) -> None:
-    """Open a channel with the newest events, so that reconnecting clients need no query."""
+async def _begin(connection: Connection, channel: Channel, source: ChangeSource | None) -> None:
+    """Open a channel with the newest events, so that reconnecting clients need no query.
+
+    Changes are told from here on; a follower who has seen less reads the rest from the database.
+    """
 
     async def read(connection: Connection) -> EventPage:
+        if source is not None:
+            moment = await read_moment(connection)
+            channel.seen, channel.floor_end = moment.seen, moment.end
         now = await read_events(connection, after_seq=0, limit=0)
         floor_seq = max(now.last_seq - channel.tail_max, now.pruned_seq)
         channel.seq = channel.floor_seq = floor_seq
-        return await read_events(connection, after_seq=floor_seq)
+        read = read_events if source is None else source.read_page
+        return await read(connection, after_seq=floor_seq)
 
     _publish(channel, await transact_on(connection, channel.tenant_id, read))
     channel.ready.set()
 
 
 def _publish(channel: Channel, page: EventPage) -> None:
-    frames = [build_frame(channel.tenant_id, event) for event in page.events]
+    horizon = channel.horizon
+    frames = [build_frame(channel.tenant_id, event, horizon) for event in page.events]
     channel.publish(frames, page.end_seq)
+
+
+def _publish_changes(channel: Channel, page: ChangePage) -> None:
+    """Deliver changes; too many to tell end the streams, and clients resume with the state."""
+    if page.is_too_long:
+        channel.floor_end = page.moment.end
+        channel.seen = page.moment.seen
+        for subscription in tuple(channel.subscriptions):
+            subscription.end()
+        return
+    before = channel.horizon
+    assert before is not None, "the channel tells changes"
+    frames = build_change_frames(channel.tenant_id, channel.seq, before, page)
+    channel.seen = page.moment.seen
+    channel.publish(frames, channel.seq)
 
 
 async def _wait_until_ready(channel: Channel) -> None:
@@ -248,10 +327,14 @@ async def _wait_until_ready(channel: Channel) -> None:
 
 @contextlib.asynccontextmanager
 async def open_hub(
-    address: Address, *, role: str = APP_ROLE, streams_max: int = 1000
+    address: Address,
+    *,
+    role: str = APP_ROLE,
+    streams_max: int = 1000,
+    source: ChangeSource | None = None,
 ) -> AsyncIterator[Hub]:
     """Open the hub of a process; on exit all streams are ended."""
-    hub = Hub(address, role, streams_max)
+    hub = Hub(address, role, streams_max, source=source)
     reading = asyncio.create_task(hub.run(), name="hub")
     reading.add_done_callback(hub.end_with)
     try:

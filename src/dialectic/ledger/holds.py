@@ -322,6 +322,7 @@ def build_shortage(new: NewHold, wallet: Mapping[str, int]) -> FundsError:
         remedy=Remedy(RemedyAction.TOP_UP, is_play=new.is_play),
         is_held_by_others=needed <= balance,
         needed_credits=needed,
+        left_credits=balance - held,
         is_play=new.is_play,
     )
 

@@ -267,13 +267,15 @@ class EndpointState:
     message: str | None
     opened_at: datetime | None
     probe_in_s: float | None
+    probe_at: datetime | None = None
     # The wait that the endpoint asked for, and its reduced rate.
     closed_s: float
+    closed_until: datetime | None = None
     rate_per_minute: float | None
     key_refused_at: datetime | None
     key_message: str | None
 
 
-async def list_endpoints(db: Database) -> list[EndpointState]:
+async def list_endpoints(source: Connection | Database) -> list[EndpointState]:
     """List the state of all endpoints that have limits or ever failed."""
-    return await list_rows(db, EndpointState, SQL["list_endpoints"])
+    return await list_rows(source, EndpointState, SQL["list_endpoints"])

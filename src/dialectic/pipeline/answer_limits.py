@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from dialectic.core.models.model import ModelCard
@@ -23,7 +23,6 @@ from dialectic.core.money.price import (
 )
 from dialectic.core.money.quote import AnswerLimit, Line
 from dialectic.errors import ContextWindowError, FundsError
-from dialectic.pipeline.assemble import compute_output_cap
 
 
 def list_answer_limits(
@@ -32,7 +31,6 @@ def list_answer_limits(
     funds: Funds,
     fraction: Decimal,
     *,
-    max_output_tokens: int | None,
     concurrency: int,
 ) -> list[AnswerLimit]:
     """List where money limits the answers: the shortest limit for each stage and model."""
@@ -45,7 +43,7 @@ def list_answer_limits(
         if card is None or not calls:  # embedding: it has no answer
             spending.spent_credits += line.figures.likely.credits
             continue
-        wanted = compute_output_cap(max_output_tokens, card)
+        wanted = line.answer_limit_tokens
         input_tokens = -(-line.figures.expected.input_tokens // calls)
         expected_credits = -(-line.figures.likely.credits // calls)
         for _ in range(calls):
@@ -86,7 +84,11 @@ class _Spending:
             self._end_oldest()
         while True:
             held = sum(hold for hold, _ in self.running)
-            left = self.funds.build_less(self.spent_credits + held)
+            left = replace(
+                self.funds.build_less(self.spent_credits + held),
+                held_credits=self.funds.held_credits + held,
+                budget_held_credits=self.funds.budget_held_credits + held,
+            )
             rates = Rates.of(card)
             try:
                 possible = compute_possible_output(input_tokens, card, wanted_tokens)

@@ -29,6 +29,7 @@ from dialectic.db.tables.records import NewResource
 from dialectic.errors import ContextWindowError
 from dialectic.pipeline.gather import CONTINUATION, Item, Material, Words, gather_stage_words
 from dialectic.pipeline.load import JobContext
+from dialectic.pipeline.rulings import RULINGS
 from dialectic.processes.loader import load_shared_prompts
 from dialectic.tokens.counting import count_request_tokens
 
@@ -93,8 +94,8 @@ class Part:
 def list_parts(material: Material) -> list[Part]:
     """List the parts that may be shortened, in prompt order.
 
-    Never shortened: the system prompt, the template's own words and the request, the first answer
-    (the document's head), the last two answers, and the requests to continue.
+    Never shortened: the system prompt, the template's own words, the request and rulings, the first
+    answer (the document's head), the last two answers, and the requests to continue.
     """
     words, said = material.words, material.said
     kinds = ((Kind.CONTEXT, words.context), (Kind.FEEDBACK, words.feedback))
@@ -102,6 +103,7 @@ def list_parts(material: Material) -> list[Part]:
         Part(kind, position, item.label, item.text, item.source_id)
         for kind, items in (*kinds, (Kind.INPUT, words.inputs))
         for position, item in enumerate(items)
+        if (kind, item.label) != (Kind.FEEDBACK, RULINGS)
     ]
     middle = range(FIRST_KEPT, len(said) - LAST_KEPT)
     return parts + [Part(Kind.TURN, turn, f"Turn {turn}", said[turn]) for turn in middle]
@@ -297,4 +299,8 @@ def _render(words: Words, show: Callable[[Item], str]) -> str:
     if words.overlay and not known & {"overlay", "steps"}:
         # A project's overlay is in every prompt, also of a process that has no place for it.
         text = f"{text.rstrip()}\n\n# For this project\n\n{words.overlay}\n"
+    if not known & {"feedback", "steps"}:
+        # So are rulings.
+        settled = [show(item) for item in words.feedback if item.label == RULINGS]
+        text = "\n\n".join([text.rstrip(), *settled]) + "\n" if settled else text
     return text

@@ -6,6 +6,7 @@ This module does not interpret the answer and does not convert the provider's er
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -22,8 +23,9 @@ from dialectic.db.statistics import CounterName
 from dialectic.db.tables.files import File
 from dialectic.engine import Engine
 from dialectic.errors import ContextWindowError, DialecticError, ProviderError
+from dialectic.ledger.holds import Purpose
 from dialectic.limits import admission
-from dialectic.live_calls import LiveCall
+from dialectic.live_calls import LiveCall, Phase
 from dialectic.pipeline.own_models import Route, open_route
 from dialectic.pipeline.reserve import DirectCaller, Payment, Reservation, reserve
 from dialectic.providers.base import OnText
@@ -80,15 +82,24 @@ async def call(
 ) -> tuple[Reservation, Answer]:
     """Reserve money, send a request once and wait for the whole answer.
 
+    A chat gets the text as it arrives (`on_text`); the text of a job's call is in `live_calls`.
+
     Raises `EndpointBusy`, before any reservation, when the endpoint accepts no calls yet.
     """
+    live = _find_live(engine, caller, card, payment)
+
+    async def ask(held: Reservation) -> Reply:
+        if live is None:
+            return await _complete(engine, caller, card, route, held.request, on_text)
+        return await _complete_live(engine, caller, card, route, held, live)
+
     async with open_route(engine, caller.tenant_id, card) as route:
         held, reply, elapsed_ms = await _attempt(
             engine,
             caller,
             route.endpoint,
-            hold=lambda: reserve(engine, caller, card, request, payment),
-            ask=lambda held: _complete_live(engine, caller, card, route, held, on_text),
+            hold=lambda: _reserve_live(engine, caller, card, request, payment, live),
+            ask=ask,
             count=lambda: (
                 count_request_tokens(request, card).upper_tokens + request.max_output_tokens
             ),
@@ -157,33 +168,63 @@ async def _attempt(
     return held, got, elapsed_ms
 
 
+def describe_call(job: Job, card: ModelCard, *, turn: int, is_document: bool = True) -> LiveCall:
+    """Describe the call of a job, for people who watch."""
+    return LiveCall(
+        tenant_id=job.tenant_id,
+        session_id=job.session_id,
+        job_id=job.id,
+        attempt=job.attempt,
+        stage_slug=job.stage_slug,
+        output_type=job.payload_json.get("output_type", ""),
+        model_name=card.name,
+        seat=job.payload_json.get("model_index", 0),
+        turn=turn,
+        is_document=is_document,
+    )
+
+
+def _find_live(
+    engine: Engine, caller: Job | DirectCaller, card: ModelCard, payment: Payment
+) -> LiveCall | None:
+    """Find the listed call of a job's turn, or describe a call for a text that it needs first."""
+    if not isinstance(caller, Job):
+        return None
+    listed = engine.live_calls.find_document(caller.id, caller.attempt)
+    if payment.purpose is Purpose.CALL and listed is not None:
+        listed.phase = Phase.WAITING_FOR_ENDPOINT
+        return listed
+    return describe_call(caller, card, turn=0, is_document=False)
+
+
+async def _reserve_live(
+    engine: Engine,
+    caller: Job | DirectCaller,
+    card: ModelCard,
+    request: Request,
+    payment: Payment,
+    live: LiveCall | None,
+) -> Reservation:
+    if live is not None:
+        live.phase = Phase.WAITING_FOR_MONEY
+    return await reserve(engine, caller, card, request, payment)
+
+
 async def _complete_live(
     engine: Engine,
     caller: Job | DirectCaller,
     card: ModelCard,
     route: Route,
     held: Reservation,
-    on_text: OnText,
+    live: LiveCall,
 ) -> Reply:
-    """Send a request; a job's call is listed while it is in flight, with the text so far."""
-    if not isinstance(caller, Job):
-        return await _complete(engine, caller, card, route, held.request, on_text)
-    live = LiveCall(
-        session_id=caller.session_id,
-        job_id=caller.id,
-        stage_slug=caller.stage_slug,
-        output_type=caller.payload_json.get("output_type", ""),
-        model_name=card.name,
-        seat=caller.payload_json.get("model_index", 0),
-        input_tokens=held.counted_input_tokens,
-    )
-
-    def receive(piece: str) -> None:
-        live.add(piece)
-        on_text(piece)
-
-    with engine.live_calls.track(live):
-        return await _complete(engine, caller, card, route, held.request, receive)
+    """Send a request of a job, which is listed while it is in flight, with the text so far."""
+    live.send(held.counted_input_tokens)
+    is_listed = live.is_document
+    with contextlib.nullcontext() if is_listed else engine.live_calls.track(live):
+        reply = await _complete(engine, caller, card, route, held.request, live.add)
+    live.phase = Phase.SAVING
+    return reply
 
 
 async def _complete(

@@ -6,8 +6,9 @@ Independent of any process: the caller gives the input and the length of the ans
 from __future__ import annotations
 
 import heapq
+import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from typing import NamedTuple
 from dialectic.core.models.model import ModelCard
 from dialectic.core.money.price import count_upper_input
 from dialectic.core.money.quote import NO_AMOUNT, Amount, Duration, Figures, add_up
+from dialectic.pipeline.answer_length import grow_limit
 from dialectic.pipeline.assemble import compute_input_max, compute_output_cap
 from dialectic.pipeline.fit.combine import Room, count_levels_max, decide_tree
 from dialectic.pipeline.outline import PlannedCall
@@ -29,6 +31,8 @@ class Terms:
     """The limits of a session: answer length, continuations, retries and concurrent calls."""
 
     max_output_tokens: int | None = None
+    # Whether a cut answer is continued; if not, each answer has the model's own limit.
+    continues: bool = False
     max_continuations: int = 0
     max_retries: int = 0
     concurrency: int = 1
@@ -64,11 +68,40 @@ class Author:
     def count_bytes(self, size: float) -> int:
         return math.ceil(size * self.tokens_per_byte)
 
-    def list_inputs(self, input_tokens: int, turns: int) -> list[int]:
-        """List the input tokens of each turn: the prompt and the answer so far."""
-        said = self.output_cap + self.continue_tokens
-        most = self.card.max_input_tokens
-        return [min(input_tokens + turn * said, most) for turn in range(turns)]
+    def grow_limit(self, limit_tokens: int, turn: int) -> int:
+        """Compute the limit of a turn."""
+        return grow_limit(limit_tokens, turn, self.card, self.terms.max_output_tokens)
+
+    def list_turns(self, input_tokens: int, outputs: Iterable[int]) -> Iterator[tuple[int, int]]:
+        """List input and output tokens of each turn: it reads the prompt and the answer so far."""
+        for output_tokens in outputs:
+            yield min(input_tokens, self.card.max_input_tokens), output_tokens
+            input_tokens += output_tokens + self.continue_tokens
+
+    def split(self, output_tokens: int, limit_tokens: int) -> Iterator[int]:
+        """Split an answer into turns, the first of which has a limit."""
+        for turn in itertools.count():
+            written = min(output_tokens, self.grow_limit(limit_tokens, turn))
+            yield written
+            output_tokens -= written
+            if output_tokens <= 0:
+                return
+
+
+@dataclass(frozen=True, slots=True)
+class PromptSize:
+    """The size of one call's prompt: without documents, of each document, and in total."""
+
+    author: Author
+    frame: int
+    reads: Sequence[Tokens]
+    whole: Tokens
+    # The room for documents, and whether the resources must be shortened for it.
+    room: int
+
+    @property
+    def is_frame_shortened(self) -> bool:
+        return self.room > self.author.input_max - self.frame
 
 
 def count_continue_tokens(template: str, tokens_per_byte: float) -> int:
@@ -77,26 +110,36 @@ def count_continue_tokens(template: str, tokens_per_byte: float) -> int:
     return max(CONTINUE_TOKENS, own + QUOTED_TOKENS)
 
 
-def build_figures(author: Author, output_tokens: int, read: Tokens) -> Figures:
-    """Price one planned call with all possible continuations and retries."""
-    terms, cap = author.terms, author.output_cap
+def build_figures(
+    author: Author, output_tokens: int, read: Tokens, limit_tokens: int | None = None
+) -> Figures:
+    """Price one planned call with all possible continuations and retries.
 
-    def price_full_turns(bound: int, turns: int) -> Amount:
-        """Price turns with full answers and the largest input count that a provider may report."""
+    `limit_tokens` is the limit of its first turn; by default the model's own.
+    """
+    terms, cap = author.terms, author.output_cap
+    limit = cap if limit_tokens is None else limit_tokens
+
+    def price(input_tokens: int, *outputs: int) -> Iterator[Amount]:
+        for read_tokens, written in author.list_turns(input_tokens, outputs):
+            yield Amount.of_call(author.card, read_tokens, written)
+
+    def price_full_turns(bound: int, *outputs: int) -> Amount:
+        """Price full answers with the largest input count that a provider may report."""
         most = max(expected_input, min(bound, author.input_max))
-        inputs = (count_upper_input(tokens) for tokens in author.list_inputs(most, turns))
-        return add_up(Amount.of_call(author.card, tokens, cap) for tokens in inputs)
+        return add_up(
+            Amount.of_call(author.card, count_upper_input(read_tokens), written)
+            for read_tokens, written in author.list_turns(most, outputs)
+        )
 
     expected_input = min(read.expected, author.input_max)
-    expected, *further = (
-        Amount.of_call(author.card, tokens, min(cap, output_tokens - turn * cap))
-        for turn, tokens in enumerate(author.list_inputs(expected_input, -(-output_tokens // cap)))
-    )
-    worst = price_full_turns(read.worst, 1)
-    # With continuations the inputs grow too, so even the first turn costs more.
-    continuations = price_full_turns(read.longest, 1 + terms.max_continuations) + worst * -1
-    retries = (worst + continuations) * terms.max_retries
-    return Figures(expected, worst, add_up(further), continuations, retries)
+    expected, *further = price(expected_input, *author.split(output_tokens, limit))
+    worst = price_full_turns(read.worst, limit)
+    # With continuations the inputs grow too, so even the first turn costs more. A retry has the
+    # model's own limit.
+    longest = price_full_turns(read.longest, *[cap] * (1 + terms.max_continuations))
+    continuations = longest + worst * -1
+    return Figures(expected, worst, add_up(further), continuations, longest * terms.max_retries)
 
 
 def build_merge_figures(author: Author, sizes: Sequence[Tokens], room: Room) -> Figures:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import cache
 
 from dialectic.core.models.messages import Message, Request, Role
 from dialectic.core.models.model import ModelCard
@@ -29,9 +29,18 @@ from dialectic.core.money.quote import (
 )
 from dialectic.core.process.definition import Angle, Kind, Overflow, Process, Stage, Step
 from dialectic.core.seats import find_angle
+from dialectic.pipeline.answer_length import (
+    BYTES_PER_TOKEN,
+    LEARNED_MIN,
+    decide_answer_limit,
+    expect_size,
+    list_expected_bytes,
+    measure_density,
+)
 from dialectic.pipeline.assemble import compose_prompt
 from dialectic.pipeline.call_estimate import (
     Author,
+    PromptSize,
     Terms,
     Tokens,
     build_durations,
@@ -39,7 +48,13 @@ from dialectic.pipeline.call_estimate import (
     build_merge_figures,
     count_continue_tokens,
 )
-from dialectic.pipeline.fit.combine import ROOM_TOKENS_MIN, Room, measure_merge
+from dialectic.pipeline.fit.combine import (
+    ROOM_TOKENS_MIN,
+    Room,
+    decide_reader_room,
+    measure_items,
+    measure_merge,
+)
 from dialectic.pipeline.gather import CONTINUATION, Item, Words
 from dialectic.pipeline.outline import (
     DocumentKey,
@@ -49,21 +64,10 @@ from dialectic.pipeline.outline import (
     list_calls,
 )
 from dialectic.processes.loader import get_shared_prompt
-from dialectic.tokens.counting import count_request_tokens, get_counter
+from dialectic.tokens.counting import count_request_tokens
 
-# The default answer length if the process gives none: two or three pages.
-OUTPUT_TOKENS = 2_000
-# Expected lengths are in tokens; convert them to bytes for other tokenizers.
-BYTES_PER_TOKEN = 4
-# A declared length is a floor in words, and answers are expected to keep close to it. A word of
-# Markdown has this many tokens.
-TOKENS_PER_WORD = 1.35
-# Reasoning tokens are charged too. This is the factor until we have learned the real one.
-REASONING_FACTOR = 3
 # The worst-case ratio between two tokenizers' counts of a text.
 FOREIGN_FACTOR = 2
-# The sample of the process's prompts that measures tokens per byte.
-SAMPLE_CHARS = 10_000
 # The step name under which a quote lists embedding, for texts that must be shortened.
 READING = "shortening"
 READING_PERCENT = 120
@@ -128,16 +132,6 @@ def build_quote(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Prompt:
-    """The size of one call's prompt: without documents, of each document, and in total."""
-
-    author: Author
-    frame: int
-    reads: Sequence[Tokens]
-    whole: Tokens
-
-
 class _Estimator:
     """The inputs of one quote, with caches for what many calls share."""
 
@@ -152,26 +146,22 @@ class _Estimator:
     ) -> None:
         self.process, self.brief, self.terms = process, brief, terms
         self.learned, self.written = learned, written
-        sample = "".join(process.prompts.values())
-        sample *= 1 + SAMPLE_CHARS // len(sample)
         self._readers = {card.tokenizer: card for card in cards}
         self._models = [card.name for card in cards]
-        densities = {
-            name: get_counter(name)(sample) / len(sample.encode()) for name in self._readers
-        }
         further = get_shared_prompt(process, CONTINUATION)
         self.authors = [
             Author(card, terms, density, count_continue_tokens(further, density))
             for card in cards
-            for density in [densities[card.tokenizer]]
+            for density in [measure_density(process, card.tokenizer)]
         ]
-        self.expected_bytes = list_expected_bytes(process, models=len(cards))
         self._merged: set[tuple[str, str, str, tuple[DocumentKey, ...]]] = set()
         self._shortened: set[DocumentKey] = set()
         # Cache: most calls of a step have the same size.
         self._build_figures = cache(build_figures)
         self._count_frame = cache(self._render_frame)
+        self._count_context = cache(self._measure_context)
         self._get_size = cache(self._compute_size)
+        self._get_limit = cache(self._decide_limit)
 
     def price(self, call: PlannedCall) -> Iterator[Line]:
         """Price one call, and the embedding of its inputs if they must be shortened."""
@@ -179,6 +169,7 @@ class _Estimator:
         author = prompt.author
         merging = self._price_merging(call, prompt)
         written = self._get_size(key.kind, author).output_tokens
+        limit = self._get_limit(key.kind, author)
         yield Line(
             stage_slug=key.stage_slug,
             step_name=call.step_name,
@@ -186,9 +177,13 @@ class _Estimator:
             model_index=key.model_index,
             model_name=author.card.name,
             is_play=is_play(author.card),
-            figures=self._build_figures(author, round(written), prompt.whole)
+            figures=self._build_figures(author, round(written), prompt.whole, limit)
             + (merging or Figures()),
-            too_long=int(prompt.whole.expected > author.input_max and merging is None),
+            answer_limit_tokens=limit,
+            too_long=int(
+                prompt.whole.expected > author.input_max
+                and (merging is None or prompt.is_frame_shortened)
+            ),
         )
         if (embedder := self.terms.embedder) is not None:
             yield Line(
@@ -201,7 +196,7 @@ class _Estimator:
                 figures=self._price_shortening(call, prompt, embedder),
             )
 
-    def _price_merging(self, call: PlannedCall, prompt: _Prompt) -> Figures | None:
+    def _price_merging(self, call: PlannedCall, prompt: PromptSize) -> Figures | None:
         """Price the merges before a call; None if its step does not or cannot merge.
 
         Calls of one step by one model with the same inputs share the merged documents.
@@ -212,9 +207,7 @@ class _Estimator:
         if not is_merging or len(call.reads) < 2:
             return None
         cap = reader.output_cap
-        room = Room(
-            reader.input_max - prompt.frame, measure_merge(self.process, reader.card, cap), cap
-        )
+        room = Room(prompt.room, measure_merge(self.process, reader.card, cap), cap)
         if min(room.reader_tokens, room.call_tokens) < ROOM_TOKENS_MIN:
             return None
         key = (call.makes.stage_slug, call.step_name, reader.card.name, call.reads)
@@ -223,7 +216,7 @@ class _Estimator:
         self._merged.add(key)
         return build_merge_figures(reader, prompt.reads, room)
 
-    def _price_shortening(self, call: PlannedCall, prompt: _Prompt, card: ModelCard) -> Figures:
+    def _price_shortening(self, call: PlannedCall, prompt: PromptSize, card: ModelCard) -> Figures:
         """Price the embedding of inputs that do not fit; each document is embedded once."""
         room, further_turns = prompt.author.input_max, self.terms.max_continuations
 
@@ -252,7 +245,7 @@ class _Estimator:
         stage = self.process.load_stage(stage_slug)
         return stage, stage.load_step(step_name) if stage.steps else stage
 
-    def _measure_prompt(self, call: PlannedCall) -> _Prompt:
+    def _measure_prompt(self, call: PlannedCall) -> PromptSize:
         author = self.authors[call.makes.model_index - 1]
         stage, part = self._get_part(call.makes.stage_slug, call.step_name)
         is_first = not stage.steps and not stage.list_sources()
@@ -265,7 +258,9 @@ class _Estimator:
         frame = self._count_frame(*asked, angle)
         sizes = [*reads, *(_measure_bytes(size, author) for size in outcomes)]
         whole = Tokens(*map(sum, zip((frame, frame, frame), *sizes, strict=True)))
-        return _Prompt(author, frame, reads, whole)
+        context = self._count_context(author.card.tokenizer)
+        room = decide_reader_room(author.input_max, frame, context)
+        return PromptSize(author, frame, reads, whole, room)
 
     def _measure(self, read: DocumentKey, reader: Author) -> Tokens:
         """Measure a document: its real size, or the expected and the largest possible size."""
@@ -274,9 +269,10 @@ class _Estimator:
         author = self.authors[read.model_index - 1]
         size = self._get_size(read.kind, author)
         is_same = author.card.tokenizer == reader.card.tokenizer
-        turn = author.output_cap * (1 if is_same else FOREIGN_FACTOR)
-        turns_max = 1 + self.terms.max_continuations
-        return Tokens(reader.count_bytes(size.text_bytes), turn, turn * turns_max)
+        factor = 1 if is_same else FOREIGN_FACTOR
+        turn = self._get_limit(read.kind, author) * factor
+        longest = author.output_cap * factor * (1 + self.terms.max_continuations)
+        return Tokens(reader.count_bytes(size.text_bytes), turn, longest)
 
     def _render_frame(
         self,
@@ -316,6 +312,10 @@ class _Estimator:
         )
         return count_request_tokens(request, card).tokens
 
+    def _measure_context(self, tokenizer: str) -> int:
+        """Measure the resources that every prompt holds."""
+        return sum(measure_items(self.brief.context, self._readers[tokenizer]))
+
     # Output -------------------------------------------------------------------------------------
 
     def _compute_size(self, kind: Kind, author: Author) -> Size:
@@ -323,24 +323,27 @@ class _Estimator:
 
         The size is limited by the number of turns allowed.
         """
-        size = self._expect_size(kind, author)
+        size = self._expect_size(kind, author, self.learned)
         wanted = max(1, round(size.output_tokens))
         written = min(wanted, author.output_cap * (1 + self.terms.max_continuations))
         return Size(written, size.text_bytes * written / wanted)
 
-    def _expect_size(self, kind: Kind, author: Author) -> Size:
-        name, tokens_per_byte = author.card.name, author.tokens_per_byte
-        if (own := self.learned.find_size(kind, name)) is not None:
-            return own
-        if (by_others := self.learned.find_size(kind)) is not None:
-            text_bytes = by_others.text_bytes
-        else:
-            scale = self.learned.compute_scale(name, self.expected_bytes)
-            text_bytes = self.expected_bytes[kind] * scale
-        density = self.learned.find_density(name)
-        if density is None:
-            density = tokens_per_byte * (REASONING_FACTOR if author.card.is_reasoning else 1)
-        return Size(text_bytes * density, text_bytes)
+    def _expect_size(self, kind: Kind, author: Author, learned: OutputStatistics) -> Size:
+        return expect_size(self.process, kind, author.card, learned, models=len(self.authors))
+
+    def _decide_limit(self, kind: Kind, author: Author) -> int:
+        """Decide the limit of a first turn, as `learned.load_answer_limit` will."""
+        if not self.terms.continues:
+            return author.output_cap
+        earlier = self.learned.earlier
+        declared = list_expected_bytes(self.process, models=len(self.authors))[kind]
+        return decide_answer_limit(
+            self._expect_size(kind, author, earlier).output_tokens,
+            author.card,
+            self.terms.max_output_tokens,
+            long_tokens=earlier.find_long_tokens(kind, author.card.name, documents_min=LEARNED_MIN),
+            asked_tokens=declared / BYTES_PER_TOKEN,
+        )
 
     def compute_duration(self, key: DocumentKey) -> Duration:
         """Compute how long its author needs to write a document."""
@@ -348,34 +351,8 @@ class _Estimator:
         pace = self.learned.find_pace(author.card.name)
         pace = pace or (PLAY_PACE if is_play(author.card) else PACE)
         tokens = self._get_size(key.kind, author).output_tokens
-        return Duration(tokens / pace, max(author.output_cap, tokens) / pace)
-
-
-@lru_cache(maxsize=64)
-def list_expected_bytes(process: Process, *, models: int) -> dict[Kind, float]:
-    """List the expected lengths of a process's documents, from its definition.
-
-    A length that grows with the inputs depends on how many documents are read, and on their own
-    expected lengths. All documents of one kind count as equally long.
-    """
-    reads: dict[Kind, tuple[DocumentKey, ...]] = {}
-    for call in list_calls(process, models=models):
-        reads.setdefault(call.makes.kind, call.reads)
-    tokens: dict[Kind, float] = {}
-    for stage in process.order:
-        for part in stage.parts:
-            kind = (stage.slug, part.output_type)
-            words = sum(tokens[read.kind] for read in reads[kind]) / TOKENS_PER_WORD
-            tokens[kind] = _expect_tokens(part, words)
-    return {kind: count * BYTES_PER_TOKEN for kind, count in tokens.items()}
-
-
-def _expect_tokens(part: Stage | Step, input_words: float) -> float:
-    if part.expected_output_tokens is not None:
-        return part.expected_output_tokens
-    if part.length is None:
-        return OUTPUT_TOKENS
-    return part.length.compute_words(input_words) * TOKENS_PER_WORD
+        longest = max(self._get_limit(key.kind, author), tokens)
+        return Duration(tokens / pace, longest / pace)
 
 
 def _measure_bytes(size: int, reader: Author) -> Tokens:

@@ -39,6 +39,7 @@ from dialectic.db.tables.records import Owner
 from dialectic.errors import PlanError
 from dialectic.pipeline.basis import BASIS, UNKNOWN, Basis, Source, gather_basis
 from dialectic.pipeline.load import Feedback, JobContext, Target, Text
+from dialectic.pipeline.rulings import RULINGS, build_rulings
 from dialectic.processes.loader import get_shared_prompt
 
 CONTINUATION = "continuation"
@@ -358,7 +359,7 @@ def build_words(
             Item(given.type.replace("_", " ").capitalize(), given.content)
             for given in context.context
         ),
-        feedback=tuple(_gather_feedback(context, stage)),
+        feedback=(*_gather_feedback(context, stage), *_gather_rulings(context, stage)),
         inputs=inputs,
         listing=listing,
         overlay=context.overlay,
@@ -447,6 +448,17 @@ def _gather_feedback(context: JobContext, stage: Stage) -> list[Item]:
             label = header if is_now else f"{header}, iteration {iteration}"
             items.append(Item(label, "\n\n".join(_say(context, said) for said in entries)))
     return items
+
+
+def _gather_rulings(context: JobContext, stage: Stage) -> list[Item]:
+    """List one item with the rulings on all earlier stages, of any iteration; none without."""
+    here = context.iteration, context.process.position(stage.slug)
+    made = [
+        one
+        for one in context.rulings
+        if (one.iteration, context.process.position(one.stage)) < here
+    ]
+    return [Item(RULINGS, build_rulings(made))] if made else []
 
 
 def _say(context: JobContext, entry: Feedback) -> str:

@@ -24,7 +24,6 @@ from dialectic.errors import (
     DialecticError,
     EndpointBusy,
     Fate,
-    FundsError,
     PartialResponse,
     ProviderError,
     ProviderFiltered,
@@ -47,8 +46,6 @@ EMPTY_RETRIES_MAX = 1
 BACKOFF_FIRST_S = 1.0
 BACKOFF_MAX_S = 60.0
 RETRY_AFTER_MAX_S = 3600.0
-# How soon to check again whether other calls have released the money.
-HELD_S = 4.0
 THROTTLED_MAX_S = 3600.0
 # A server that restarts accepts connections again within this time.
 UNREACHABLE_MAX_S = 120.0
@@ -226,7 +223,7 @@ class Postpone:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Wait for a person."""
+    """Wait for a person, or for money that other calls hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,9 +243,6 @@ def decide_fate(
     """Decide what happens to a job after an error."""
     match error.fate:
         case Fate.PAUSE:
-            if isinstance(error, FundsError) and error.is_held_by_others:
-                # Calls in flight hold the money: what they release may be enough.
-                return Postpone(jitter.uniform(HELD_S / 2, HELD_S), is_in_trouble=False)
             return Pause()
         case Fate.FAIL:
             return Fail(retries_used_up=False)

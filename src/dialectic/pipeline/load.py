@@ -37,8 +37,8 @@ from dialectic.pipeline.outline import (
     Outline,
     StageSeats,
     build_outline,
-    leave_out_lost,
-    list_calls,
+    count_documents,
+    select_partial,
 )
 from dialectic.pipeline.plan import Progress, Situation, list_missing, read_inputs
 from dialectic.pipeline.strategies import Document
@@ -62,6 +62,18 @@ class Feedback:
     content: str
     rating: int | None
     target: Target | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What a person decided about a claim or a dissent of a stage."""
+
+    stage: str
+    iteration: int
+    subject: str
+    verdict: str
+    upheld: str | None
+    content: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +135,8 @@ class JobContext:
     waiting: frozenset[str]
     feedback: tuple[Feedback, ...]
     context: tuple[GivenText, ...]
+    # What people decided in this iteration and all before it, oldest first.
+    rulings: tuple[Ruling, ...] = ()
     # Whether a call waits for money rather than accept a shorter answer.
     full_answers_only: bool = False
     # Whether all calls above the automatic spending limit are approved.
@@ -168,14 +182,12 @@ class JobContext:
 
     def count_calls(self, stage_slug: str) -> Counter[str]:
         """Count the documents that a stage will have, by type, now that seats may be lost."""
-        if not self.lost_seats:
-            return self.outline.count_calls(stage_slug)
-        calls = list_calls(
-            self.process, models=len(self.models), until=stage_slug, seats=self.stage_seats
-        )
-        kept = leave_out_lost(self.process, calls, self.lost_seats)
-        return Counter(
-            call.makes.output_type for call in kept if call.makes.stage_slug == stage_slug
+        return count_documents(
+            self.process,
+            stage_slug,
+            models=len(self.models),
+            seats=self.stage_seats,
+            lost=self.lost_seats,
         )
 
     def has_other_total(self, stage_slug: str) -> bool:
@@ -213,10 +225,12 @@ async def load_job_context(engine: Engine, job: Job, payload: AnyPayload) -> Job
         )
         is_turn = isinstance(payload, ExecutePayload | MergePayload)
         is_turn = is_turn or not context.process.load_stage(job.stage_slug).steps
-        if is_turn and job.attempt > 1:  # a first attempt has no saved turns
+        # A first attempt has no saved turns of its own.
+        if is_turn and (job.attempt > 1 or payload.continues):
             said = await contributions.read_chunks(connection, derive_contribution_id(job.id))
-            if said:
-                return replace(context, chunks=said)
+            begun = await contributions.read_begun(connection, payload.continues)
+            if begun or said:
+                return replace(context, chunks=(*begun, *said))
         if isinstance(payload, PlanPayload):
             return await list_siblings(connection, context, job.stage_slug, payload.model_index)
         ids = [given.contribution_id for given in payload.inputs]
@@ -257,9 +271,8 @@ async def load_session_context(
     models = len(row["models"])
     active = list_active(models, row["dropped_seats"])
     created = {stage["stage_slug"]: tuple(stage["seats"]) for stage in row["seated"]}
-    seats = [(stage.slug, created.get(stage.slug, active)) for stage in process.order]
-    full = tuple(range(1, models + 1))
-    partial = tuple((slug, seated) for slug, seated in seats if seated != full)
+    seats = tuple((stage.slug, created.get(stage.slug, active)) for stage in process.order)
+    partial = select_partial(seats, models)
     shared = {
         "iteration": iteration,
         "process": process,

@@ -138,6 +138,24 @@ def list_calls(
     return calls
 
 
+def select_partial(seats: StageSeats, models: int) -> StageSeats:
+    """Select the stages in which not all seats take part."""
+    full = tuple(range(1, models + 1))
+    return tuple((slug, seated) for slug, seated in seats if seated != full)
+
+
+def count_documents(
+    process: Process, stage_slug: str, *, models: int, seats: StageSeats, lost: StageSeats
+) -> Counter[str]:
+    """Count the documents that a stage will have, by type, now that seats may be lost."""
+    if not lost:
+        partial = select_partial(seats, models)
+        return build_outline(process, models=models, seats=partial).count_calls(stage_slug)
+    calls = list_calls(process, models=models, until=stage_slug, seats=seats)
+    kept = leave_out_lost(process, calls, lost)
+    return Counter(call.makes.output_type for call in kept if call.makes.stage_slug == stage_slug)
+
+
 def leave_out_lost(
     process: Process,
     calls: Sequence[PlannedCall],

@@ -22,13 +22,14 @@ from dialectic.core.money.price import (
     USEFUL_OUTPUT_TOKENS,
     Funds,
     Rates,
+    Shortage,
     build_funds_error,
     check_funds,
     check_spend,
     compute_possible_output,
     decide_hold,
     decide_output_cap,
-    is_enough_now,
+    decide_shortage,
     is_play,
 )
 from dialectic.db.pool import Connection
@@ -326,17 +327,17 @@ async def release_unsent(
         await resolve_failed(connection, each, payee, error)
 
 
-async def is_funded_now(
+async def judge_shortage(
     connection: Connection, engine: Engine, job: Job, error: DialecticError
-) -> bool:
-    """Tell whether missing funds have arrived. If not, none can arrive before this commit.
+) -> Shortage:
+    """Decide what becomes of a job that lacked money. Until the commit, none can be added.
 
     Locks the wallet, so call it after all other locks are taken.
     """
     if not isinstance(error, FundsError) or error.needed_credits is None:
-        return False
+        return Shortage.LASTING
     funds = await wallets.watch_funds(connection, job.session_id, is_play=error.is_play)
-    return is_enough_now(error, funds, engine.spend_fraction)
+    return decide_shortage(error, funds, engine.spend_fraction)
 
 
 async def resolve_open(

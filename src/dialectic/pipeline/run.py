@@ -7,6 +7,7 @@
                 level (pure)
 
     gather      collect the texts of one turn: its own inputs, nothing else of the stage (pure)
+    learned     find how long the answer may be: what such documents need, with headroom
     ladder      shrink a prompt that does not fit its model: combine or search the inputs if the
                 step says so, then compress what is still too long
       assemble    build the request and count its tokens (pure)
@@ -46,16 +47,18 @@ from dialectic.core.job import (
     parse_payload,
 )
 from dialectic.core.models.call_record import Refusal
+from dialectic.core.models.model import ModelCard
 from dialectic.engine import Engine
 from dialectic.errors import ContextWindowError, ProviderError
 from dialectic.ledger.holds import derive_hold_key
-from dialectic.pipeline.call import call
+from dialectic.pipeline.call import call, describe_call
 from dialectic.pipeline.fit.combine import gather_merge, plan_level
 from dialectic.pipeline.fit.compress import Fitted, compress, decide_again
 from dialectic.pipeline.fit.ladder import choose_compressor, make_room
 from dialectic.pipeline.fit.turn import Needed, Turn
 from dialectic.pipeline.gather import Material, gather
 from dialectic.pipeline.interpret import Limits, is_final
+from dialectic.pipeline.learned import load_answer_limit
 from dialectic.pipeline.load import JobContext, load_job_context
 from dialectic.pipeline.own_models import load_card
 from dialectic.pipeline.plan import decide_plan, list_missing
@@ -134,7 +137,17 @@ async def run_combine(
 async def run_turn(engine: Engine, job: Job, payload: TurnPayload, context: JobContext) -> None:
     """Write one document with one model, or as much of it as fits into one answer."""
     card = await load_card(engine, job.tenant_id, payload.model_name)
-    turn = await make_room(Turn(engine, job, context, _gather(context, job, payload), card))
+    with engine.live_calls.track(describe_call(job, card, turn=len(context.chunks))):
+        await write_turn(engine, job, payload, context, card)
+
+
+async def write_turn(
+    engine: Engine, job: Job, payload: TurnPayload, context: JobContext, card: ModelCard
+) -> None:
+    """Make the prompt of a turn fit, call the model, decide what its answer means and save it."""
+    material = _gather(context, job, payload)
+    limit = await load_answer_limit(engine, job, context, material, card)
+    turn = await make_room(Turn(engine, job, context, material, card, limit))
     if isinstance(turn, Needed):
         await save_need(engine, job, turn)
         return
@@ -155,7 +168,11 @@ async def run_turn(engine: Engine, job: Job, payload: TurnPayload, context: JobC
             raise
         await save_turn(engine, job, material, give_up(material), error=error)
         return
-    limits = Limits(context.continues, engine.settings.max_continuations)
+    # A document that a person lets go on gets all its further turns again.
+    begun = len(context.chunks) if payload.continues else 0
+    limits = Limits(
+        context.continues or bool(payload.continues), engine.settings.max_continuations + begun
+    )
     # In a thread: comparing an answer with long inputs takes a while.
     reply, outcome = await asyncio.to_thread(decide_outcome, paid.answer.reply, material, limits)
     await save_turn(engine, job, material, outcome, paid.replace_reply(reply))
@@ -177,7 +194,9 @@ async def ask(turn: Turn) -> Paid:
             full_answers_only=turn.context.full_answers_only,
             is_approved=turn.context.approve_spend,
         )
-        held, answer = await call(engine, job, card, fitted.request, payment)
+        cap = min(fitted.request.max_output_tokens, turn.output_cap)
+        request = replace(fitted.request, max_output_tokens=cap)
+        held, answer = await call(engine, job, card, request, payment)
         return Paid(card, held, replace(answer, refused=refused), fitted.manifest)
 
     try:

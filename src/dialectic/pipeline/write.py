@@ -19,6 +19,7 @@ from dialectic.core.documents.artifacts import (
     list_sections,
     raise_headings,
 )
+from dialectic.core.documents.excerpt import build_card
 from dialectic.core.documents.file_paths import (
     ChunkFile,
     ContributionFile,
@@ -87,22 +88,11 @@ def write(
     manifest: Manifest | None = None,
 ) -> Written:
     """Build the output of a turn. Without an answer, the document is the earlier turns."""
-    chunk, said, files = None, list(material.chunks), list[File]()
+    said, recorded = list(material.chunks), Written(None, None, ())
     if answer is not None:
-        is_whole = isinstance(outcome, Finish) and not said
-        turn = None if is_whole else len(said)
-        raw = answer.build_record(build_path(RawResponse(material.folder, material.name, turn)))
-        files.append(raw)
-        # A refused request for missing sections has a record, but it is not a part of the document.
-        if answer.reply.finish_reason in TEXT_REASONS:
-            asks = outcome.flags if isinstance(outcome, Continue) else ()
-            new = build_said(material, answer, raw.path, manifest, is_whole=is_whole)
-            said.append(replace(new, flags=(*new.flags, *asks)))
-            if not is_whole:
-                chunk = build_chunk(job, material, said[-1])
-                files.append(chunk.file)
+        said, recorded = _record(job, material, answer, outcome, manifest)
     if isinstance(outcome, Continue):
-        return Written(chunk, None, tuple(files))
+        return recorded
     is_complete = not outcome.is_incomplete
     cut = extract_documents(outcome.text, material.expected, is_complete=is_complete)
     noted = [
@@ -125,12 +115,37 @@ def write(
         contribution_id=contribution.id,
     )
     return Written(
-        chunk,
+        recorded.chunk,
         contribution,
-        (document, *files),
+        (document, *recorded.files),
         tuple(carry_notices(outcome.text, documents)),
         tuple(carry_notices(outcome.text, plan)),
     )
+
+
+def _record(
+    job: Job,
+    material: Material,
+    answer: Answer,
+    outcome: Finish | Continue,
+    manifest: Manifest | None,
+) -> tuple[list[Chunk], Written]:
+    """Build the record of an answer, and its turn if the document has several; list all turns."""
+    said = list(material.chunks)
+    # A document that is cut off keeps its turn and its prompt: a person may let it go on.
+    is_whole = isinstance(outcome, Finish) and not said and not outcome.is_incomplete
+    turn = None if is_whole else len(said)
+    raw = answer.build_record(build_path(RawResponse(material.folder, material.name, turn)))
+    # A refused request for missing sections has a record, but it is not a part of the document.
+    if answer.reply.finish_reason not in TEXT_REASONS:
+        return said, Written(None, None, (raw,))
+    asks = outcome.flags if isinstance(outcome, Continue) else ()
+    new = build_said(material, answer, raw.path, manifest, is_whole=is_whole)
+    said.append(replace(new, flags=(*new.flags, *asks)))
+    if is_whole:
+        return said, Written(None, None, (raw,))
+    chunk = build_chunk(job, material, said[-1])
+    return said, Written(chunk, None, (raw, chunk.file))
 
 
 def build_said(
@@ -202,6 +217,7 @@ def build_contribution(
     contribution_id = derive_contribution_id(job.id)
     payload, last, usage = material.payload, said[-1], sum_usage(said)
     sources = material.sources
+    card = build_card(outcome.text, material.expected, material.words.template)
     return NewContribution(
         id=contribution_id,
         model_id=payload.model_id,
@@ -233,6 +249,9 @@ def build_contribution(
         provider_request_id=last.request_id,
         processing_time_ms=sum(turn.elapsed_ms for turn in said),
         manifest=last.manifest,
+        title=card.title,
+        excerpt=card.excerpt,
+        words=card.words,
     )
 
 

@@ -322,7 +322,7 @@ def build_catalog(settings: Settings) -> Catalog:
     return Catalog(
         cards=cards,
         providers=Providers(
-            {OFFLINE: OfflineProvider()},
+            {OFFLINE: OfflineProvider(words_per_s=settings.offline_words_per_s)},
             {n: (e, settings.find_key(e)) for n, e in endpoints.items() if n not in lacking},
         ),
         entries=entries,

@@ -138,6 +138,8 @@ class HttpConnection:
         """Build the client: configured by the environment, or SSRF-protected."""
         import httpx2
 
+        from dialectic.providers.response_head import limit_heads
+
         # The rate limiter decides how many calls run at once, before they get here.
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=KEPT_OPEN_MAX)
         timeout = httpx2.Timeout(None, connect=CONNECT_S)
@@ -149,6 +151,7 @@ class HttpConnection:
             plain = httpx2.AsyncHTTPTransport(
                 verify=_load_certificates(), limits=limits, trust_env=False
             )
+            limit_heads(plain)
             guarded = GuardedTransport(plain)
             return httpx2.AsyncClient(
                 timeout=timeout, headers=headers, transport=guarded, trust_env=False
@@ -157,7 +160,10 @@ class HttpConnection:
         # Without TLS, skip reading the system's certificates, which takes 70 ms: this context
         # trusts none.
         verify = is_secure or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        return httpx2.AsyncClient(timeout=timeout, headers=headers, limits=limits, verify=verify)
+        client = httpx2.AsyncClient(timeout=timeout, headers=headers, limits=limits, verify=verify)
+        # The mounts are the environment's proxies.
+        limit_heads(client._transport, *client._mounts.values())
+        return client
 
     def _build_headers(self, sending: OutgoingRequest) -> dict[str, str]:
         headers = {
@@ -261,11 +267,14 @@ class _Exchange:
 
     async def send(self, client: httpx2.AsyncClient, headers: Mapping[str, str]) -> httpx2.Response:
         """Send the request and wait for the response headers."""
+        from dialectic.providers.response_head import end_head
+
         request = self._build_request(client, headers)
         response: httpx2.Response | None = None
         try:
             waited = client.send(request, stream=True)
             response = await self._within(waited, self._sending.first_byte_s)
+            end_head(response)
             return response
         finally:
             # Abandoning a handshake would leave its socket open.

@@ -93,6 +93,8 @@ class Row:
     card: ModelCard | None = None
     origin: Origin | None = None
     listed: ListedModel | None = None
+    # The variable that must be set to use it.
+    missing: str | None = None
 
 
 def build_listing(catalog: Catalog, seen: Mapping[str, CachedModels]) -> list[Row]:
@@ -120,7 +122,7 @@ def _describe(entry: Entry, seen: CachedModels | None) -> Row:
         state, note = State.KEY_MISSING, f"set {entry.missing}"
     elif seen is not None and not is_listed(card.sent_name, (m.name for m in seen.models)):
         state, note = State.NO_LONGER_LISTED, f"not listed on {seen.on}"
-    return Row(card.name, state, note, card, entry.origin)
+    return Row(card.name, state, note, card, entry.origin, missing=entry.missing)
 
 
 def is_listed(name: str, listed: Iterable[str]) -> bool:

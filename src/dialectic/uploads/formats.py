@@ -10,12 +10,10 @@ insertions; no text that a printed page would show may be lost. Deleted text is 
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import logging
 import re
-import resource
 import sys
 import zipfile
 from collections.abc import Iterable, Iterator
@@ -28,6 +26,7 @@ from docx.text.paragraph import Paragraph
 from pypdf import PasswordType, PdfReader
 from pypdf.errors import DependencyError
 
+from dialectic.child_process import limit_resources
 from dialectic.uploads.read import Limits, UploadKind
 
 TOO_MUCH_TEXT = "too_much_text"
@@ -205,7 +204,7 @@ def _flatten(text: str) -> str:
 def main(kind: str, limits_json: str) -> None:
     """Read the document, and return its text or the reason why it cannot be read."""
     limits = Limits(**json.loads(limits_json))
-    _bind(limits)
+    limit_resources(cpu_s=limits.cpu_s, memory_bytes_max=limits.memory_bytes_max)
     # Libraries warn about every oddity of a file.
     logging.disable()
     read = read_pdf if kind == UploadKind.PDF else read_docx
@@ -216,19 +215,6 @@ def main(kind: str, limits_json: str) -> None:
         answer = {"refused": str(error), "reason": error.reason}
     sys.stdout.buffer.write(json.dumps(answer).encode())
     sys.stdout.flush()
-
-
-def _bind(limits: Limits) -> None:
-    """Limit the resources of this process."""
-    for what, most in (
-        (resource.RLIMIT_CPU, limits.cpu_s),
-        (resource.RLIMIT_AS, limits.memory_bytes_max),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        # Not every system has every limit, and a limit cannot be raised.
-        with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(what, (most, most))
 
 
 if __name__ == "__main__":

@@ -16,15 +16,10 @@ import contextlib
 import dataclasses
 import enum
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
-import tempfile
-import threading
 from dataclasses import dataclass
 
+from dialectic.child_process import TIMED_OUT, ChildLimits, run_child
 from dialectic.core.text import clean_text
 from dialectic.errors import ConfigurationError, InvalidUpload, UploadTooLarge
 
@@ -188,7 +183,9 @@ def _read_document(
     """Read the text of a document in a child process."""
     answer_bytes_max = _SPELLING * limits.text_bytes_max + _NOTES_BYTES
     try:
-        code, out = _run_reader(kind, data, limits, answer_bytes_max)
+        arguments = [kind, json.dumps(dataclasses.asdict(limits))]
+        bounds = ChildLimits(limits.cpu_s, limits.memory_bytes_max, answer_bytes_max)
+        code, out = run_child("dialectic.uploads.formats", arguments, data, bounds)
     except OSError as error:
         # The disk is full or the process limit is reached: the file is not to blame.
         raise ConfigurationError(
@@ -197,7 +194,7 @@ def _read_document(
             reason="no_room",
             subject=name,
         ) from None
-    if code in (-signal.SIGKILL, -signal.SIGXCPU):
+    if code in TIMED_OUT:
         message = f"{name} takes more than {limits.cpu_s} s to read. Save it without pictures."
         raise InvalidUpload(message, reason="too_slow", subject=name, limit=limits.cpu_s)
     answer = None
@@ -218,34 +215,3 @@ def _read_document(
                 reason="damaged",
                 subject=name,
             )
-
-
-def _run_reader(
-    kind: UploadKind, data: bytes, limits: Limits, answer_bytes_max: int
-) -> tuple[int, bytes]:
-    """Run the child until it ends or times out; return its exit code and its output."""
-    words = json.dumps(dataclasses.asdict(limits))
-    with tempfile.TemporaryFile() as given:
-        given.write(data)
-        given.seek(0)
-        reader = subprocess.Popen(
-            [sys.executable, "-m", "dialectic.uploads.formats", kind, words],
-            stdin=given,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd="/",
-            # The path of its modules, and no key.
-            env={"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUTF8": "1"},
-        )
-        # The child's own limit counts CPU time; this one also counts waiting.
-        killing = threading.Timer(2 * limits.cpu_s, reader.kill)
-        killing.start()
-        try:
-            assert reader.stdout is not None
-            with reader.stdout as pipe:
-                out = pipe.read(answer_bytes_max + 1)
-            return reader.wait(), out
-        finally:
-            killing.cancel()
-            reader.kill()
-            reader.wait()

@@ -20,16 +20,18 @@ import asyncpg
 
 from dialectic.contract.events import EventError, JobPaused, JobRetrying
 from dialectic.core.job import Job
+from dialectic.core.money.price import Shortage
 from dialectic.core.strict_json import Json
 from dialectic.core.text import clean_text
 from dialectic.db.pool import Connection, Database
 from dialectic.db.tables import jobs, records
-from dialectic.db.tables.jobs import AttemptError
+from dialectic.db.tables.jobs import AttemptError, AwaitedFunds
 from dialectic.engine import Engine
 from dialectic.errors import (
     DatabaseFull,
     DialecticError,
     Fate,
+    FundsError,
     LeaseLost,
     ProviderError,
     ProviderFiltered,
@@ -38,7 +40,7 @@ from dialectic.errors import (
 )
 from dialectic.pipeline.interpret import Fail, Pause, Postpone, Retry, decide_fate
 from dialectic.pipeline.pending import fill_without_seat
-from dialectic.pipeline.reserve import is_funded_now, release_unsent
+from dialectic.pipeline.reserve import judge_shortage, release_unsent
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +67,8 @@ async def record_failure(engine: Engine, job: Job, error: DialecticError) -> boo
     )
     message = clean_text(error.message)[0]
     remedy = build_remedy(job, error, has_failed=isinstance(fate, Fail))
-    entry = AttemptError(error.code, message, build_raw(error), remedy)
+    figures = error.figures if isinstance(error, FundsError) else None
+    entry = AttemptError(error.code, message, build_raw(error), remedy, figures)
 
     async def write(connection: Connection, job: Job) -> None:
         match fate:
@@ -97,17 +100,33 @@ async def record_failure(engine: Engine, job: Job, error: DialecticError) -> boo
 async def _pause(
     connection: Connection, engine: Engine, job: Job, error: DialecticError, entry: AttemptError
 ) -> None:
-    """Pause a job until a person acts; retry it at once if the missing funds have just arrived.
+    """Pause a job until a person acts; let it wait if other calls hold the money that it needs.
 
-    A deposit resumes the jobs that wait for money, but it cannot see this job before the commit.
+    A deposit and the end of another call wake the jobs that wait for money, but they cannot see
+    this job before the commit. So the funds are checked here, while they cannot change.
     """
     await jobs.hold_lease(connection, job)
     await release_unsent(connection, engine, job, error)
-    if await is_funded_now(connection, engine, job, error):
-        await jobs.postpone(connection, job, code=error.code, delay_s=0.0, is_in_trouble=False)
-        return
-    await jobs.pause(connection, job, entry)
-    await records.record_event(connection, _build_event(job, JobPaused, entry))
+    match await judge_shortage(connection, engine, job, error):
+        case Shortage.OVER:
+            await jobs.postpone(connection, job, code=error.code, delay_s=0.0, is_in_trouble=False)
+        case Shortage.HELD:
+            await jobs.await_funds(connection, job, _build_awaited(error))
+        case Shortage.LASTING:
+            await jobs.pause(connection, job, entry)
+            await records.record_event(connection, _build_event(job, JobPaused, entry))
+        case unreachable:
+            assert_never(unreachable)
+
+
+def _build_awaited(error: DialecticError) -> AwaitedFunds:
+    assert isinstance(error, FundsError), "only a lack of money is held by others"
+    return AwaitedFunds(
+        code=error.code,
+        credits=error.awaited_credits or 0,
+        is_play=error.is_play,
+        figures=error.figures,
+    )
 
 
 async def fail_on_bug(db: Database, job: Job, error: Exception) -> None:

@@ -1,11 +1,12 @@
 """A worker takes messages from the queue, claims the jobs they name and runs them.
 
-It owns leases and lanes; `pipeline` knows what a job does. Five loops run at the same time: listen
+It owns leases and lanes; `pipeline` knows what a job does. Six loops run at the same time: listen
 (receive messages), beat (extend leases), sweep (restart stuck jobs), publish (copy pending files to
-storage) and prune (delete old events). The first three have a dedicated connection each and
-reconnect, so a full pool, a slow sweep or a hanging storage never costs a lease. If a loop dies,
-the worker logs it and ends. A job continues while PostgreSQL is unreachable. If its lease expires
-meanwhile, another worker takes it over, and the lease check in `save` rejects the late result.
+storage), prune (delete old events) and copy drafts (for those who watch). The first three have a
+dedicated connection each and reconnect, so a full pool, a slow sweep or a hanging storage never
+costs a lease. If a loop dies, the worker logs it and ends. A job continues while PostgreSQL is
+unreachable. If its lease expires meanwhile, another worker takes it over, and the lease check in
+`save` rejects the late result.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from dialectic.db.pool import (
     has_code,
     open_session,
 )
-from dialectic.db.tables import jobs
+from dialectic.db.tables import drafts, jobs
 from dialectic.db.tables.accounts import sweep as sweep_accounts
 from dialectic.db.tables.jobs import SessionKey
 from dialectic.engine import Engine, Outage
@@ -43,6 +44,7 @@ from dialectic.limits.admission import PATIENCE_S
 from dialectic.pipeline.run import run_job
 from dialectic.telemetry import Value, about
 from dialectic.worker.claims import Claims
+from dialectic.worker.drafts import write_drafts
 from dialectic.worker.failures import fail_on_bug, record_end, record_failure
 from dialectic.worker.lanes import ANY, PLAN, Lanes, name_lane
 from dialectic.worker.maintenance import iterate_reconnects, prune, publish, repeat
@@ -130,6 +132,7 @@ class Worker:
             ),
             asyncio.create_task(publish(self.engine, interval_s=terms.sweep_s), name="publisher"),
             asyncio.create_task(prune(self.engine), name="pruner"),
+            asyncio.create_task(write_drafts(self.engine), name="draft writer"),
         ]
         serving = asyncio.create_task(self._serve(), name="listener")
         limiting = asyncio.create_task(self._limit_drain())
@@ -188,7 +191,7 @@ class Worker:
         while not self._stopping.is_set():
             try:
                 await self._listen_once()
-                delays, outage = iterate_reconnects(), Outage()
+                delays = iterate_reconnects()
             except (*CONNECTION_LOST, OSError, asyncpg.PostgresError, PgqException) as error:
                 if outage.begins(error):
                     logger.warning("cannot reach the queue: %s", error)
@@ -375,6 +378,7 @@ class Worker:
             level = logging.WARNING if self.session is None else logging.INFO
             logger.log(level, "%d call(s) were charged but their answers were lost", lost)
         await sweep_accounts(connection)
+        await drafts.sweep(connection)
         await self.engine.counters.flush(connection.fetch)
         waiting = await jobs.list_lanes(connection)
         self._lanes.find(waiting, asyncio.get_running_loop().time())

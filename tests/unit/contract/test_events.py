@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from dialectic.contract.events import (
+    CHANGES,
     Event,
     EventError,
     JobFailed,
@@ -22,12 +23,11 @@ from dialectic.contract.events import (
     StateReset,
     UnknownEvent,
     build_stream_schema,
-    format_id,
     parse_event,
-    parse_id,
 )
 from dialectic.contract.problems import ProblemRemedy
 from dialectic.core import sse
+from dialectic.core.stream_position import format_id, parse_id
 from dialectic.errors import RemedyAction
 from tests.cases import each_case
 from tests.sample_events import (
@@ -46,7 +46,8 @@ ENDED = StageEnded(**PLACE, status="complete", completed=2, failed=0, cancelled=
 
 @given(st.integers(min_value=0, max_value=10**18 - 1))
 def test_an_id_means_something_to_its_tenant_alone(seq: int) -> None:
-    assert parse_id(TENANT, format_id(TENANT, seq)) == seq
+    assert parse_id(TENANT, format_id(TENANT, seq)) == (seq, None)
+    assert parse_id(TENANT, format_id(TENANT, 7, seq)) == (7, seq)
     assert parse_id(OTHER, format_id(TENANT, seq)) is None
 
 
@@ -54,7 +55,7 @@ def test_an_id_means_something_to_its_tenant_alone(seq: int) -> None:
 def test_no_text_but_an_id_is_taken_for_one(text: str) -> None:
     found = parse_id(TENANT, text)
 
-    assert found is None or format_id(TENANT, found) == text
+    assert found is None or format_id(TENANT, *found) == text
 
 
 def test_an_event_is_of_the_class_of_its_type() -> None:
@@ -196,9 +197,14 @@ def test_the_schema_names_every_type_once() -> None:
     assert known["discriminator"]["propertyName"] == "type"
     assert set(known["discriminator"]["mapping"]) == set(TYPES)
     assert len(known["oneOf"]) == len(TYPES)
+    changes = schema["$defs"]["ChangeEvent"]
+    assert set(changes["discriminator"]["mapping"]) == CHANGES
+    assert schema["x-events"].keys() == {*TYPES, *CHANGES}
     assert schema["oneOf"] == [
         {"$ref": "#/KnownEvent"},
+        {"$ref": "#/ChangeEvent"},
         {"$ref": "#/NotificationEvent"},
         {"$ref": "#/StateReset"},
+        {"$ref": "#/Draft"},
     ]
     assert "resume_id" not in json.dumps(schema)

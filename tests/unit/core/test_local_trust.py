@@ -16,6 +16,7 @@ from dialectic.core.access import (
     decide_access,
     find_cookie,
     is_loopback,
+    name_cookie,
 )
 from dialectic.errors import ConfigurationError, ExitCode, RemedyAction
 from tests.cases import each_case
@@ -117,7 +118,7 @@ BY_PROXY = build_origin(host="127.0.0.1:8000", x_forwarded_for="203.0.113.9")
 
 def test_a_cookie_is_out_of_reach_of_scripts_and_of_other_sites() -> None:
     assert build_set_cookie("dls_x", HERE, max_age_s=60) == (
-        "dialectic_session=dls_x; Path=/; Max-Age=60; HttpOnly; SameSite=Lax"
+        "dialectic_session_8000=dls_x; Path=/; Max-Age=60; HttpOnly; SameSite=Lax"
     )
     for seen in (ELSEWHERE, BY_PROXY):
         assert build_set_cookie("dls_x", seen, max_age_s=60) == (
@@ -126,11 +127,20 @@ def test_a_cookie_is_out_of_reach_of_scripts_and_of_other_sites() -> None:
 
 
 def test_the_cookie_is_found_among_others_under_the_name_it_was_given() -> None:
-    header = "a=1; dialectic_session=dls_x; __Host-dialectic_session=dls_y; b"
+    header = "a=1; dialectic_session_8000=dls_x; __Host-dialectic_session=dls_y; b"
     assert find_cookie(header, HERE) == "dls_x"
     assert find_cookie(header, ELSEWHERE) == find_cookie(header, BY_PROXY) == "dls_y"
-    for absent in (None, "", "a=1", "dialectic_session=", "xdialectic_session=dls_x"):
+    for absent in (None, "", "a=1", "dialectic_session_8000=", "xdialectic_session_8000=dls_x"):
         assert find_cookie(absent, HERE) is None
+
+
+def test_two_servers_of_one_machine_have_cookies_of_their_own() -> None:
+    names = [
+        name_cookie(build_origin(host=host))
+        for host in ("localhost:8000", "127.0.0.1:8000", "[::1]:8001", "localhost")
+    ]
+    assert names == [f"dialectic_session_{port}" for port in (8000, 8000, 8001, 80)]
+    assert find_cookie("dialectic_session_8001=dls_x", HERE) is None
 
 
 def test_a_cookie_that_was_refused_is_deleted_and_no_other() -> None:

@@ -13,9 +13,9 @@ from dialectic.contract.events import (
     SessionSnapshot,
     StateReset,
     UnknownEvent,
-    parse_id,
 )
 from dialectic.contract.problems import ProblemRemedy
+from dialectic.core.stream_position import parse_id
 from dialectic.db.tables.notifications import StoredEvent
 from dialectic.errors import RemedyAction
 from dialectic.events.frames import EventFrame, build_frame, build_state_frame, render_position
@@ -52,7 +52,7 @@ def test_an_event_is_one_frame_of_three_lines_whatever_it_says() -> None:
 
     assert list(lines) == ["id", "event", "data"]
     assert lines["event"] == "two lines"
-    assert parse_id(TENANT, lines["id"]) == 7
+    assert parse_id(TENANT, lines["id"]) == (7, None)
     assert json.loads(lines["data"]) == {
         "id": 7,
         "type": "two\r\nlines",
@@ -127,7 +127,7 @@ def test_a_state_says_that_all_before_it_is_to_be_forgotten() -> None:
     lines = parse_lines(frame)
 
     assert lines["event"] == "state"
-    assert parse_id(TENANT, lines["id"]) == 9
+    assert parse_id(TENANT, lines["id"]) == (9, None)
     assert json.loads(lines["data"]) == {
         "reset": True,
         "reason": "too_old",
@@ -140,5 +140,5 @@ def test_a_sign_of_life_moves_a_client_on_without_an_event() -> None:
     comment, position, *rest = render_position(TENANT, 9).decode().split("\n")
 
     assert comment.startswith(":")
-    assert parse_id(TENANT, position.removeprefix("id: ")) == 9
+    assert parse_id(TENANT, position.removeprefix("id: ")) == (9, None)
     assert rest == ["", ""]

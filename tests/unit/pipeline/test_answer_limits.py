@@ -34,6 +34,7 @@ def build_line(stage: str, calls: int, **changes: Any) -> Line:
         "model_index": 1,
         "model_name": "shop/pen",
         "is_play": False,
+        "answer_limit_tokens": 8_000,
         "figures": Figures(expected=Amount(calls, 1_000 * calls, 200 * calls, 6_000 * calls)),
     }
     return Line(**facts | changes)
@@ -46,7 +47,6 @@ def expect(*lines: Line, available: int | None, concurrency: int = 1, **changes:
         {"shop/pen": PEN},
         funds,
         FIFTH,
-        max_output_tokens=None,
         concurrency=concurrency,
     )
     assert all(isinstance(one, AnswerLimit) for one in found)

@@ -15,17 +15,14 @@ from dialectic.core.documents.prompts import build_block, render_template
 from dialectic.core.models.model import ModelCard
 from dialectic.core.money.quote import Amount, Figures, OutputStatistics, Quote, Sample
 from dialectic.core.process.definition import Process
-from dialectic.pipeline.call_estimate import Terms
-from dialectic.pipeline.estimate import (
-    FOREIGN_FACTOR,
+from dialectic.pipeline.answer_length import (
     OUTPUT_TOKENS,
-    READING,
     REASONING_FACTOR,
     TOKENS_PER_WORD,
-    Brief,
-    build_quote,
     list_expected_bytes,
 )
+from dialectic.pipeline.call_estimate import Terms
+from dialectic.pipeline.estimate import FOREIGN_FACTOR, READING, Brief, build_quote
 from dialectic.pipeline.gather import Item
 from dialectic.pipeline.outline import DocumentKey, build_outline, list_calls
 from dialectic.processes.loader import load_process

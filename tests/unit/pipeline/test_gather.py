@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from dialectic.core.documents.file_paths import ContributionName, Relation
 from dialectic.core.process.definition import Length
 from dialectic.errors import PlanError
-from dialectic.pipeline.assemble import compose_prompt
+from dialectic.pipeline.assemble import compose_prompt, list_parts
 from dialectic.pipeline.gather import SELF_CRITIQUE, Item, Words, gather, gather_stage_words
-from dialectic.pipeline.load import GivenText, Target, Text
+from dialectic.pipeline.load import GivenText, Ruling, Target, Text
+from dialectic.pipeline.rulings import RULINGS
 from tests.cases import each_case
 from tests.problems import refusing
 from tests.unit.pipeline.job_contexts import (
@@ -209,6 +210,47 @@ def test_feedback_on_earlier_stages_is_heard_one_item_per_stage_oldest_first() -
         ("User feedback on the stage Thesis", "Cheaper.\n\nSooner."),
         ("User feedback on the stage Antithesis", "Too harsh."),
     ]
+
+
+def test_rulings_are_one_item_in_every_later_stage_and_iteration() -> None:
+    made = (
+        Ruling("thesis", 1, "Bread for all.", "keep", "Bread for all.", ""),
+        Ruling("antithesis", 1, "Rolls too.", "drop", None, "Too dear."),
+        Ruling("antithesis", 1, "How much?", "keep", "Ten loaves.", ""),
+        Ruling("antithesis", 1, "When?", "own", None, "On Sundays."),
+    )
+    heard: dict[tuple[int, str], list[str]] = {}
+    for iteration in (1, 3):
+        scene = build_scene(*THESES, *CRITIQUES, iteration=iteration, rulings=made)
+        for stage in (THESIS, ANTITHESIS, VERDICT):
+            items = gather_stage_words(scene, stage).feedback
+            assert {item.label for item in items} <= {RULINGS}
+            heard[iteration, stage.slug] = [
+                line for item in items for line in item.text.splitlines()[2:]
+            ]
+    first = "1. On “Bread for all.”: keep this as it is."
+    every = [
+        first,
+        "2. On “Rolls too.”: leave this out. Too dear.",
+        "3. On “How much?”: this holds: “Ten loaves.”.",
+        "4. On “When?”: On Sundays.",
+    ]
+    assert (heard[1, "thesis"], heard[1, "antithesis"]) == ([], [first])
+    assert [heard[1, "verdict"], *(heard[3, stage.slug] for stage in PROCESS.order)] == [every] * 4
+
+
+def test_rulings_are_never_shortened_and_are_in_prompts_without_a_place_for_feedback() -> None:
+    scene = build_scene(*THESES, rulings=(Ruling("thesis", 1, "Bread.", "drop", None, ""),))
+    words = gather_stage_words(scene, ANTITHESIS)
+    bare = replace(words, template="Plan it.\n", steps=())
+    assert compose_prompt(bare).count("leave this out") == 1
+    material = gather(
+        build_scene(*THESES, *CRITIQUES, rulings=scene.rulings),
+        build_job("verdict"),
+        build_plan(output_type="verdict"),
+    )
+    assert RULINGS in {item.label for item in material.words.feedback}
+    assert RULINGS not in {part.label for part in list_parts(material)}
 
 
 def test_the_next_iteration_hears_everything_that_was_said_about_this_one() -> None:

@@ -8,7 +8,8 @@ removed it (any). Each merge forgets a fact now and then. What an agent knows, i
 prompt that was sent, and it writes no more words than its prompt allows.
 
 An obedient agent does what its prompt says about rejected points. Where a rejection holds unless
-its reason is refuted, it judges that reason as well as a critic judges a fact.
+its reason is refuted, it judges that reason as well as a critic judges a fact. Where its prompt
+wants the reason tested several times, each test is a judgement of its own.
 
     python -m tests.unit.processes.planted_facts [SEEDS]
 
@@ -43,6 +44,8 @@ FACT_WORDS = 60
 _BLOCK = re.compile(r"<<<BEGIN ([^\n]+?) \[(\w+)\]>>>\n(.*?)\n<<<END \[\2\]>>>", re.DOTALL)
 _WORDS_MAX = re.compile(r"About [\d,]+ to ([\d,]+) words")
 _HOLDS = re.compile(r"(?i)\breject(?:ion|ed)\b[^.]*\b(?:holds|stays rejected) unless")
+_TESTS_TWICE = re.compile(r"fails both tests\. [^.]*only if the reason passes both tests;")
+_TESTS_ALONE = re.compile(r"passes both tests, and if one alone did, only if")
 _LISTS_REMOVED = re.compile(r"`## (?:Points taken|Decisions|Rejected points)`")
 
 
@@ -52,6 +55,25 @@ class Rule(enum.StrEnum):
     VOTE = "vote"
     UNION = "union"
     ANY = "any"
+
+
+class Burden(enum.Enum):
+    """How often the reason of a rejection is tested before it holds."""
+
+    ONE_TEST = 1
+    # Once is enough if most versions share it; if not, it has to pass each time.
+    TWO_TESTS = 2
+    # The same, and once more if one version alone has it.
+    THREE_IF_ALONE = 3
+
+    @classmethod
+    def read(cls, rules: str) -> Burden | None:
+        """Read what a prompt's rules say; None if they leave it to its reader."""
+        if _HOLDS.search(rules) is None:
+            return None
+        if _TESTS_TWICE.search(rules):
+            return cls.TWO_TESTS
+        return cls.THREE_IF_ALONE if _TESTS_ALONE.search(rules) else cls.ONE_TEST
 
 
 @dataclass(frozen=True)
@@ -68,6 +90,18 @@ class Agents:
         """Judge the reason of a rejection: a judge who sees no fault in the fact refutes it."""
         sees_fault = ATTACKS[fact[0]] if self.is_discerning else 0.5
         return chance.random() >= sees_fault
+
+    def upholds(
+        self, fact: str, wanted: Burden, *, against: int, having: int, chance: Random
+    ) -> bool:
+        """Decide whether a rejection holds, as its prompt wants it decided."""
+        looks = (not self.refutes(fact, chance) for _ in range(3))
+        if wanted is Burden.ONE_TEST:
+            return next(looks)
+        if against > having:
+            return next(looks) or next(looks)
+        is_alone = wanted is Burden.THREE_IF_ALONE and against == 1 and having > 1
+        return next(looks) and next(looks) and (not is_alone or next(looks))
 
     def drops(self, share: float, chance: Random) -> bool:
         """Decide about a point that this share of the versions has removed."""
@@ -157,7 +191,7 @@ def _merge(
     prompt: str, agents: Agents, given: list[Version], chance: Random
 ) -> tuple[list[str], list[str]]:
     """Decide about each point that any version holds or has removed."""
-    holds = agents.obeys and _HOLDS.search(prompt.partition("# How to write")[2]) is not None
+    burden = Burden.read(prompt.partition("# How to write")[2]) if agents.obeys else None
     versions = [version for version in given if version.facts]
     kept, removed = [], []
     for fact in sorted(set().union(*(one.facts | one.removed for one in given))):
@@ -165,8 +199,8 @@ def _merge(
         against = sum(fact in one.removed for one in given)
         if len(versions) == 1:  # with a critique of it: most of what was attacked goes
             is_dropped = against > 0 and chance.random() < DROPS
-        elif holds and against:
-            is_dropped = not agents.refutes(fact, chance)
+        elif burden is not None and against:
+            is_dropped = agents.upholds(fact, burden, against=against, having=having, chance=chance)
         else:
             is_dropped = agents.drops(against / (against + having), chance)
         if is_dropped or not having:

@@ -54,3 +54,10 @@ def test_agents_that_do_what_they_are_told_keep_more_true_facts_and_remove_more_
     assert now.calls == before.calls == 51
     assert now.true_kept >= before.true_kept
     assert now.false_removed >= before.false_removed + 0.2
+
+
+def test_agents_that_cannot_judge_reasons_lose_no_true_facts_by_doing_what_they_are_told() -> None:
+    guessing = Agents(obeys=True, is_discerning=False)
+    before, now = measure_before(guessing), measure_now(guessing)
+    assert now.true_kept >= before.true_kept
+    assert now.false_removed >= before.false_removed

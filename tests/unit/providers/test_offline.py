@@ -361,6 +361,16 @@ class TestStreaming:
         assert len(pieces) > 3
         assert "".join(pieces) == reply.text
 
+    async def test_written_at_a_pace_the_answer_is_the_same_in_many_pieces(self) -> None:
+        at_once: list[str] = []
+        paced: list[str] = []
+        request = request_of(THESIS_PROMPT, cap=500)
+        first = await OfflineProvider().complete(ARCHITECT, request, at_once.append)
+        second = await OfflineProvider(words_per_s=1e6).complete(ARCHITECT, request, paced.append)
+        assert first == second
+        assert "".join(paced) == "".join(at_once) == first.text
+        assert len(paced) > 2 * len(at_once)
+
     async def test_the_latency_is_asked_for_each_request(self) -> None:
         asked: list[Request] = []
 

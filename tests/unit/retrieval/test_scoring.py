@@ -7,7 +7,7 @@ import itertools
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dialectic.retrieval.extract import weigh
+from dialectic.retrieval.weigh import weigh
 from tests.cases import each_case
 from tests.properties import examples
 

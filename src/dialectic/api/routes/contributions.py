@@ -9,20 +9,22 @@ from uuid import UUID
 from fastapi import APIRouter, Path, Query, Response
 
 from dialectic.api.dependencies import (
+    JSON,
     IfMatch,
     IfNoneMatch,
     Reading,
+    RequestContext,
     Spending,
     Writing,
     build_etag,
     matches,
-    render,
+    names_version,
     respond_if_new,
 )
 from dialectic.api.openapi import UNCHANGED, describe_response, more_problems
 from dialectic.api.pagination import Listing, list_whole
 from dialectic.api.routes.sessions import SessionId
-from dialectic.app import contributions, feedback
+from dialectic.app import contributions, feedback, provenance, rendering
 from dialectic.app.transaction import Transaction
 from dialectic.contract.base import Page, Slug
 from dialectic.contract.contributions import (
@@ -33,10 +35,12 @@ from dialectic.contract.contributions import (
     Job,
     RatingRequest,
 )
+from dialectic.contract.documents import DocumentDiff, RenderedDocument, RenderRequest
 from dialectic.contract.projects import Document, Resource
+from dialectic.contract.provenance import Coverage, Depth, Provenance
 from dialectic.contract.sessions import CreatedJobs, SavedFeedback
+from dialectic.core.points import Status
 from dialectic.db.tables import lists, records
-from dialectic.errors import PreconditionFailed
 
 router = APIRouter(tags=["contributions"])
 documents = APIRouter(tags=["documents"])
@@ -53,7 +57,8 @@ async def list_contributions(
     stage: Annotated[Slug | None, Query(description="Only this stage.")] = None,
 ) -> Page[ContributionSummary]:
     """List the latest version of each contribution of a session, oldest first."""
-    fetch = partial(lists.list_contributions, stage=stage)
+    user_id = listing.context.account.user_id
+    fetch = partial(lists.list_contributions, stage=stage, user_id=user_id)
     return await listing.page_of(
         records.load_session, session_id, "contributions", fetch, ContributionSummary.model_validate
     )
@@ -65,7 +70,7 @@ async def get_contribution(
 ) -> Response:
     """Show one version of a contribution."""
     found = await context.run(contributions.get, contribution_id)
-    return respond_if_new(found, if_none_match)
+    return respond_if_new(found, if_none_match, found.id)
 
 
 @router.get("/contributions/{contribution_id}/content", response_class=Response, responses=CONTENT)
@@ -75,12 +80,74 @@ async def read_contribution(contribution_id: ContributionId, context: Reading) -
     return Response(found.content, media_type=f"{MARKDOWN}; charset=utf-8")
 
 
+@router.get(
+    "/contributions/{contribution_id}/html", response_model=RenderedDocument, responses=UNCHANGED
+)
+async def render_contribution(
+    contribution_id: ContributionId, context: Reading, if_none_match: IfNoneMatch = None
+) -> Response:
+    """Show the text of a contribution as HTML that is safe to put into a page."""
+    found = await context.run(contributions.get, contribution_id)
+    return await _respond_html(context, found.content, if_none_match)
+
+
+@router.get("/contributions/{contribution_id}/diff")
+async def compare_contributions(
+    contribution_id: ContributionId,
+    context: Reading,
+    other_id: Annotated[
+        UUID, Query(alias="with", description="The older one: a version or a contribution.")
+    ],
+) -> DocumentDiff:
+    """Show what changed from another contribution or version to this one, section by section."""
+    before, after = [
+        await context.run(contributions.get, one) for one in (other_id, contribution_id)
+    ]
+    return await rendering.compare(context.engine, before, after)
+
+
 @router.get("/contributions/{contribution_id}/versions")
 async def list_versions(
     contribution_id: ContributionId, context: Reading
 ) -> Page[ContributionVersion]:
-    """List all versions of a contribution, oldest first."""
+    """List all versions of a contribution with their authors, oldest first."""
     return list_whole(await context.run(contributions.list_versions, contribution_id))
+
+
+@router.get(
+    "/contributions/{contribution_id}/provenance", response_model=Provenance, responses=UNCHANGED
+)
+async def get_provenance(
+    contribution_id: ContributionId,
+    context: Reading,
+    depth: Annotated[
+        Depth, Query(description="What its author read, or where each passage began.")
+    ] = "origin",
+    if_none_match: IfNoneMatch = None,
+) -> Response:
+    """Show which passages of what its author read say the same as those of a contribution."""
+    found = await provenance.trace(context, contribution_id, depth)
+    return respond_if_new(found, if_none_match)
+
+
+@router.get("/sessions/{session_id}/coverage", response_model=Coverage, responses=UNCHANGED)
+async def get_coverage(
+    session_id: SessionId,
+    context: Reading,
+    iteration: Annotated[int | None, Query(ge=1, description="The last one by default.")] = None,
+    of: Annotated[
+        UUID | None, Query(description="The contribution to judge by; by default the lead's last.")
+    ] = None,
+    status: Annotated[
+        list[Status] | None, Query(description="Only points with one of these statuses.")
+    ] = None,
+    if_none_match: IfNoneMatch = None,
+) -> Response:
+    """Show what became of every point, objection, requirement and figure of an iteration."""
+    found = await provenance.cover(context, session_id, iteration, of)
+    if status is not None:
+        found.points = [one for one in found.points if one.status in status]
+    return respond_if_new(found, if_none_match)
 
 
 @router.put(
@@ -91,18 +158,23 @@ async def list_versions(
 async def edit_contribution(
     contribution_id: ContributionId, body: EditRequest, write: Writing, if_match: IfMatch = None
 ) -> Response:
-    """Replace a contribution with your version. The old version is kept."""
+    """Replace a contribution with your version. The old version is kept.
+
+    With `If-Match`, only if the newest version is the one you read; otherwise `current` of the
+    problem names the newest version and its author.
+    """
 
     async def edit(tx: Transaction) -> Contribution:
         await contributions.lock(tx, contribution_id)
-        seen = await contributions.get(tx, contribution_id)
-        if if_match is not None and not matches(if_match, build_etag(render(seen))):
-            raise PreconditionFailed
+        if if_match is not None:
+            is_seen = partial(names_version, if_match)
+            await contributions.check_newest(tx, contribution_id, is_seen)
         edited = await contributions.edit(tx, contribution_id, body.content)
         return await contributions.get(tx, edited.id)
 
     response = await write.answer(edit)
-    response.headers["ETag"] = build_etag(bytes(response.body))
+    saved = bytes(response.body)
+    response.headers["ETag"] = build_etag(saved, Contribution.model_validate_json(saved).id)
     return response
 
 
@@ -127,7 +199,7 @@ async def regenerate_contribution(contribution_id: ContributionId, write: Spendi
 async def rate_contribution(
     contribution_id: ContributionId, body: RatingRequest, write: Writing
 ) -> Response:
-    """Rate a contribution. Later prompts include the rating."""
+    """Rate a contribution; your earlier rating is replaced. Later prompts include the rating."""
     return await write.answer(feedback.rate, contribution_id, body.rating)
 
 
@@ -154,6 +226,37 @@ async def get_document(
     """Show a document or a resource."""
     row = await context.transact(lambda c: lists.load_document(c, document_id))
     return respond_if_new(Document.model_validate(row), if_none_match)
+
+
+@documents.get(
+    "/documents/{document_id}/html", response_model=RenderedDocument, responses=UNCHANGED
+)
+async def render_document(
+    document_id: DocumentId, context: Reading, if_none_match: IfNoneMatch = None
+) -> Response:
+    """Show the text of a document or a resource as HTML that is safe to put into a page."""
+    row = await context.transact(lambda c: lists.load_document(c, document_id))
+    return await _respond_html(context, row["content"], if_none_match)
+
+
+@documents.post("/render", response_model=RenderedDocument)
+async def render_text(body: RenderRequest, context: Reading) -> Response:
+    """Show a text as HTML, as it would look in a document. Saves nothing."""
+    tenant_id = context.account.tenant_id
+    rendered = await rendering.render_preview(context.engine, tenant_id, body.text)
+    return Response(rendered, media_type=JSON)
+
+
+async def _respond_html(context: RequestContext, text: str, if_none_match: str | None) -> Response:
+    """Respond with a rendered text, or with 304 before it is rendered."""
+    headers = {
+        "ETag": f'"{rendering.name_version(text)}"',
+        "Cache-Control": "private, no-cache",
+    }
+    if matches(if_none_match, headers["ETag"]):
+        return Response(status_code=304, headers=headers)
+    rendered = await rendering.render(context.engine, text)
+    return Response(rendered, headers=headers, media_type=JSON)
 
 
 @documents.get("/documents/{document_id}/content", response_class=Response, responses=CONTENT)

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Response
 
 from dialectic.api.dependencies import Reading, RequestContext, WriteRequest, allow, allow_act
+from dialectic.api.openapi import more_problems
 from dialectic.api.pagination import list_whole
 from dialectic.app import endpoints
 from dialectic.contract.base import Page
@@ -39,7 +40,7 @@ async def list_endpoints(context: Reading) -> Page[OwnEndpoint]:
     return list_whole(await context.run(endpoints.list_all))
 
 
-@router.post("/endpoints/{name}/test")
+@router.post("/endpoints/{name}/test", responses=more_problems(502))
 async def test_endpoint(
     name: Named,
     body: EndpointTestRequest,

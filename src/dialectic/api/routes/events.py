@@ -12,13 +12,17 @@ from dialectic.api.dependencies import Reading, Writing
 from dialectic.api.event_stream import NO_TOKEN, EventStream
 from dialectic.api.openapi import describe_events
 from dialectic.api.pagination import Listing, build_cursor, parse_number
+from dialectic.app import drafts as drafts_of_jobs
 from dialectic.app import notifications
+from dialectic.contract.contributions import JobDraft
 from dialectic.contract.notifications import ID_MAX, NotificationPage, ReadRequest, ReadResult
 from dialectic.events.stream import Follower
 
 router = APIRouter(tags=["events"])
 STREAM = describe_events("Events until the client or the server closes the connection.")
 KIND = "notifications"
+# The sessions whose drafts one stream may hold.
+DRAFTS_MAX = 4
 
 
 @router.get("/events", response_class=StreamingResponse, responses=STREAM)
@@ -26,6 +30,13 @@ async def follow_events(
     request: Request,
     context: Reading,
     session: Annotated[UUID | None, Query(description="Only this session.")] = None,
+    drafts: Annotated[
+        list[UUID] | None,
+        Query(
+            max_length=DRAFTS_MAX,
+            description="Also the text of running calls of these sessions, as it arrives.",
+        ),
+    ] = None,
     after: Annotated[
         str | None, Query(description="Like `Last-Event-ID`; `0` for all stored events.")
     ] = None,
@@ -40,10 +51,17 @@ async def follow_events(
         account=context.account,
         after=last_event_id or after or None,
         session_id=session,
+        drafts_of=tuple(dict.fromkeys(drafts or ())),
         # The stream ends when the token expires or is revoked.
         token_id=context.caller.token_id or NO_TOKEN,
     )
     return EventStream(follower)
+
+
+@router.get("/jobs/{job_id}/draft")
+async def get_draft(job_id: UUID, context: Reading) -> JobDraft:
+    """Show the text so far of a running job. Asking for it makes its worker report for 30 s."""
+    return await context.run(drafts_of_jobs.get, job_id)
 
 
 @router.get("/notifications")

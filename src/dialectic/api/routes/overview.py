@@ -6,26 +6,30 @@ Records have the field names of `dialectic status --json`.
 from __future__ import annotations
 
 from typing import Annotated
+from urllib.parse import quote
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Query, Response
 
-from dialectic.api.dependencies import Reading, build_etag
-from dialectic.api.openapi import BYTES, describe_file
+from dialectic.api.dependencies import IfNoneMatch, Reading, build_etag, respond_if_new
+from dialectic.api.openapi import BYTES, UNCHANGED, describe_file
 from dialectic.api.pagination import list_whole
 from dialectic.api.routes.contributions import ContributionId
 from dialectic.api.routes.projects import ProjectId
-from dialectic.api.routes.sessions import SessionId
-from dialectic.app import lookup, plan_files, projects, quotes
+from dialectic.api.routes.sessions import QuoteLines, SessionId
+from dialectic.app import board, lookup, plan_files, projects, quotes
 from dialectic.contract.base import Page
+from dialectic.contract.board import Board
 from dialectic.contract.contributions import ChunkRecord, ContributionRecord, Record
 from dialectic.contract.notifications import ID_MAX
 from dialectic.contract.projects import FoundId, Kind, ProjectFile
-from dialectic.contract.sessions import QuoteRequest, RunQuote, SessionDetail
+from dialectic.contract.quotes import RunQuote
+from dialectic.contract.sessions import QuoteRequest, SessionDetail
 from dialectic.errors import NotFound
 from dialectic.publishing.publish import describe_project, publish_project
 
 router = APIRouter(tags=["sessions"])
+ITERATIONS_MAX = 2**31 - 1
 
 
 @router.get("/find")
@@ -58,7 +62,31 @@ async def look_at_session(
     ] = False,
 ) -> SessionDetail:
     """Show all of a session: stages, jobs, errors, contributions."""
-    return await lookup.look(context, session_id, after=after, quote=with_quote)
+    cursor = await context.run(board.read_cursor)
+    detail = await lookup.look(context, session_id, after=after, quote=with_quote)
+    return detail.model_copy(update={"cursor": cursor})
+
+
+@router.get("/sessions/{session_id}/board", response_model=Board, responses=UNCHANGED)
+async def get_board(
+    session_id: SessionId,
+    context: Reading,
+    iteration: Annotated[
+        int | None, Query(ge=1, le=ITERATIONS_MAX, description="The current one if absent.")
+    ] = None,
+    *,
+    plans: Annotated[bool, Query(description="Include the jobs that plan others.")] = False,
+    drafts: Annotated[
+        bool, Query(description="Include the documents of intermediate steps.")
+    ] = False,
+    if_none_match: IfNoneMatch = None,
+) -> Response:
+    """Show everything that a page of the session needs, as of one moment."""
+    found = await board.load_board(
+        context, session_id, iteration=iteration, plans=plans, drafts=drafts
+    )
+    # The position in the stream moves with other sessions too: an older one continues as well.
+    return respond_if_new(found, if_none_match, but=frozenset({"cursor"}))
 
 
 @router.get("/contributions/{contribution_id}/record")
@@ -78,11 +106,9 @@ async def get_chunk(
 
 
 @router.post("/quotes")
-async def quote_run(body: QuoteRequest, context: Reading) -> RunQuote:
+async def quote_run(body: QuoteRequest, context: Reading, *, lines: QuoteLines = False) -> RunQuote:
     """Estimate the cost and duration of a run. Creates nothing and calls no model."""
-    return await quotes.quote_run(
-        context.engine, context.account, body, lists_smaller=body.lists_smaller
-    )
+    return await quotes.quote_run(context, body, lists_smaller=body.lists_smaller, with_lines=lines)
 
 
 @router.get("/projects/{project_id}/files")
@@ -109,4 +135,9 @@ async def read_file(
     if not await plan_files.has_file(context, project_id, slug, path):
         raise NotFound(f"Project {project_id} has no such file.")
     data = await context.engine.files.read(f"{context.account.tenant_id}/{path}")
-    return Response(data, media_type=BYTES, headers={"ETag": build_etag(data)})
+    headers = {
+        "ETag": build_etag(data),
+        "Content-Disposition": f"attachment; filename*=UTF-8''{quote(path.rpartition('/')[2])}",
+        "X-Content-Type-Options": "nosniff",
+    }
+    return Response(data, media_type=BYTES, headers=headers)

@@ -14,7 +14,7 @@ from dialectic.app import plan_files
 from dialectic.app.plan_files import IsSeen
 from dialectic.app.transaction import Transaction
 from dialectic.contract.base import Page
-from dialectic.contract.projects import PlanFile, PlanFileContent, PlanFileMove
+from dialectic.contract.projects import PlanFile, PlanFileContent, PlanFileMove, PlanFileTicks
 
 router = APIRouter(tags=["projects"])
 
@@ -54,6 +54,24 @@ async def replace_plan_file(
     return await write.answer(replace)
 
 
+@router.patch(
+    "/projects/{project_id}/plan/file", response_model=PlanFile, responses=more_problems(412)
+)
+async def tick_plan_steps(
+    project_id: ProjectId,
+    body: PlanFileTicks,
+    write: Writing,
+    path: PlanPath,
+    if_match: IfMatch = None,
+) -> Response:
+    """Tick or untick steps of a file of the plan; nothing else of its text changes."""
+
+    async def tick(tx: Transaction) -> PlanFile:
+        return await plan_files.tick(tx, project_id, path, body.steps, _expect(if_match))
+
+    return await write.answer(tick)
+
+
 @router.post(
     "/projects/{project_id}/plan/move", response_model=PlanFile, responses=more_problems(412)
 )
@@ -82,4 +100,5 @@ async def delete_plan_file(
 
 
 def _expect(if_match: str | None) -> IsSeen:
-    return lambda file: if_match is None or matches(if_match, file.etag)
+    """Expect a file as it was read: one that has gone since is not the same either."""
+    return lambda file: if_match is None or (file is not None and matches(if_match, file.etag))

@@ -9,23 +9,26 @@ from uuid import UUID
 from fastapi import APIRouter, Path, Query, Response
 
 from dialectic.api.dependencies import Reading, Writing
-from dialectic.api.pagination import Archived, Listing
+from dialectic.api.pagination import Archived, Listing, Phases
+from dialectic.app import lists as app_lists
 from dialectic.app import projects, search
 from dialectic.app.transaction import Transaction
 from dialectic.contract.base import Page
+from dialectic.contract.lists import ProjectLine, ProjectSort
 from dialectic.contract.projects import (
     Project,
     ProjectChange,
     ProjectRequest,
-    ProjectSummary,
     Resource,
     SearchResults,
 )
 from dialectic.contract.summaries import PASSAGES_DEFAULT, PASSAGES_MAX
 from dialectic.core.access import Scope
 from dialectic.db.tables import lists, records
+from dialectic.db.tables.lists import ProjectFilter
 
 router = APIRouter(tags=["projects"])
+NO_NUL = r"^[^\x00]*$"
 ProjectId = Annotated[UUID, Path(description="The id of a project.")]
 
 
@@ -42,10 +45,33 @@ async def create(tx: Transaction, body: ProjectRequest) -> Project:
 
 
 @router.get("/projects")
-async def list_projects(listing: Listing, archived: Archived = None) -> Page[ProjectSummary]:
-    """List projects, newest first."""
-    fetch = partial(lists.list_projects, archived=archived)
-    return await listing.page("projects", fetch, ProjectSummary.model_validate)
+async def list_projects(
+    listing: Listing,
+    archived: Archived = None,
+    q: Annotated[
+        str | None,
+        Query(max_length=200, pattern=NO_NUL, description="Only with this text in name or prompt."),
+    ] = None,
+    status: Phases = None,
+    *,
+    mine: Annotated[bool, Query(description="Only those that you created.")] = False,
+    sort: Annotated[
+        ProjectSort, Query(description="The newest first, the last moved first, or by name.")
+    ] = ProjectSort.CREATED,
+) -> Page[ProjectLine]:
+    """List projects with their last sessions."""
+    user_id = listing.context.account.user_id if mine else None
+    fetch = partial(
+        app_lists.list_projects,
+        wanted=ProjectFilter(sort.value, archived, q or None, status, user_id),
+    )
+    is_named = sort is ProjectSort.NAME
+    return await listing.page_of_lines(
+        "projects" if sort is ProjectSort.CREATED else f"projects:{sort}",
+        fetch,
+        ProjectLine.model_validate,
+        ("sort_name" if is_named else "sort_at", "id"),
+    )
 
 
 @router.get("/projects/{project_id}")

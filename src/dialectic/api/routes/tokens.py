@@ -30,6 +30,7 @@ from dialectic.contract.base import Page
 from dialectic.core.access import (
     RequestOrigin,
     Scope,
+    Secret,
     build_csrf_token,
     build_set_cookie,
     find_cookie,
@@ -93,11 +94,23 @@ async def open_browser_session(
 @router.get("/browser-session")
 async def get_browser_session(request: Request, context: Reading) -> BrowserLogin:
     """Return the `csrf_token` of a browser session, for a page that is reloaded."""
-    expires_at = context.caller.expires_at
-    cookie = find_cookie(request.headers.get("cookie"), _read_origin(request))
-    if "authorization" in request.headers or cookie is None or expires_at is None:
+    expires_at, cookie = context.caller.expires_at, find_session_cookie(request)
+    if cookie is None or expires_at is None:
         raise NotFound("This request has no browser session. Sign in to start one.")
     return BrowserLogin(csrf_token=build_csrf_token(cookie), expires_at=expires_at)
+
+
+@router.post("/browser-session/renew")
+async def renew_browser_session(
+    request: Request, response: Response, context: Reading
+) -> BrowserLogin:
+    """Stay signed in: the browser session lasts twelve more hours, while its token lives."""
+    cookie = find_session_cookie(request)
+    if cookie is None:
+        raise NotFound("This request has no browser session. Sign in to start one.")
+    expires_at = await accounts.renew_session(context.engine.db, context.caller)
+    renewed = BrowserSession(Secret(cookie), build_csrf_token(cookie), expires_at)
+    return _set_cookie(request, response, renewed)
 
 
 @router.post("/browser-session/switch")
@@ -123,6 +136,13 @@ def _set_cookie(request: Request, response: Response, begun: BrowserSession) -> 
     cookie = build_set_cookie(begun.cookie.reveal(), _read_origin(request), max_age_s=age_s)
     response.headers["Set-Cookie"] = cookie
     return BrowserLogin(csrf_token=begun.csrf_token, expires_at=begun.expires_at)
+
+
+def find_session_cookie(request: Request) -> str | None:
+    """Find the cookie that signed a request in; None if something else did."""
+    if "authorization" in request.headers:
+        return None
+    return find_cookie(request.headers.get("cookie"), _read_origin(request))
 
 
 def _read_origin(request: Request) -> RequestOrigin:

@@ -51,6 +51,7 @@ from dialectic.contract.projects import (
     ProjectRequest,
     Resource,
     ResourceRequest,
+    UploadedText,
 )
 from dialectic.db.tables import lists
 from dialectic.publishing.publish import describe_project, publish_project
@@ -120,6 +121,23 @@ def _locate(error: ValidationError) -> list[Any]:
 
 
 @router.post(
+    "/uploads",
+    response_model=UploadedText,
+    openapi_extra=describe_bodies({MULTIPART: describe_form(file=FILE)}),
+)
+async def read_upload_text(request: Request, context: Reading) -> UploadedText:
+    """Read a file as text: text, Markdown, PDF or DOCX. Saves nothing."""
+    del context
+    if read_media_type(request) != MULTIPART:
+        raise wrong_media_type(MULTIPART)
+    async with open_form(request) as form:
+        file = get_file(form)
+        read = await read_file(request, file)
+    name = file.filename or ""
+    return UploadedText(name=name, kind=read.kind, text=read.text, notes=list(read.notes))
+
+
+@router.post(
     "/projects/upload",
     status_code=201,
     response_model=Project,
@@ -185,6 +203,7 @@ async def export_project(
     headers = {
         "Content-Length": str(os.fstat(file.fileno()).st_size),
         "Content-Disposition": f'attachment; filename="{exported.project}.zip"',
+        "X-Content-Type-Options": "nosniff",
     }
     return StreamingResponse(read_pieces(file), headers=headers, media_type=BYTES)
 

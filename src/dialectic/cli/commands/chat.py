@@ -224,7 +224,8 @@ async def _list_prompts(backend: Backend, *, as_json: bool) -> None:
         echo_json(prompts)
         return
     if not prompts:
-        say("No system prompts yet: the first session of a process brings those of its stages.")
+        say("No system prompts yet: the first session of a process brings its prompts.")
     for one in prompts:
         used = ", ".join(one.processes)
-        click.echo(printable(f"{str(one.id)[:8]}  {one.name}  ({used})"))
+        kind = "role" if one.is_role else "template"
+        click.echo(printable(f"{str(one.id)[:8]}  {kind:<8}  {one.name}  ({used})"))

@@ -13,6 +13,7 @@ from uuid import UUID
 import click
 
 from dialectic.cli.backend import Backend, with_backend
+from dialectic.cli.commands.provenance import show_sources
 from dialectic.cli.commands.sessions import show_list, show_session
 from dialectic.cli.options import archived_option
 from dialectic.cli.terminal import count, echo_json, printable, say
@@ -34,16 +35,19 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("found", metavar="ID")
 @click.option("--prompt", is_flag=True, help="Show the prompt sent to the model instead.")
+@click.option("--sources", is_flag=True, help="Mark where each passage comes from.")
 @click.option("--json", "as_json", is_flag=True, help="The whole record as JSON.")
 @with_backend
-async def show(backend: Backend, found: str, *, prompt: bool, as_json: bool) -> None:
+async def show(backend: Backend, found: str, *, prompt: bool, sources: bool, as_json: bool) -> None:
     """Show the plan of a session, or a document or turn, by its ID (or a prefix of it)."""
     try:
         written, facts = await _find_written(backend, found)
     except NotFound:
         await _show_plan(backend, await _get_session_id(backend, found), as_json=as_json)
         return
-    if prompt:
+    if sources:
+        await show_sources(backend, await backend.get_id(Kind.CONTRIBUTION, found), written.content)
+    elif prompt:
         request = await _read_request(backend, written)
         if as_json:
             echo_json(asdict(request))
@@ -231,21 +235,18 @@ def _line(row: ContributionLine) -> str:
 @click.argument("after", metavar="B")
 @with_backend
 async def diff(backend: Backend, before: str, after: str) -> None:
-    """Compare contribution B with contribution A; exits 0 even if they differ."""
+    """Show what changed from contribution A to B, section by section; exits 0 even if they differ.
+
+    Removed words are in [-…-], added ones in {+…+}.
+    """
     old, new = [
         await backend.load_contribution(await backend.get_id(Kind.CONTRIBUTION, text))
         for text in (before, after)
     ]
-    import difflib
+    from dialectic.cli.display.text_diff import list_lines
+    from dialectic.core.documents.text_diff import compare_texts
 
-    lines = difflib.unified_diff(
-        old.content.splitlines(),
-        new.content.splitlines(),
-        old.storage_path,
-        new.storage_path,
-        lineterm="",
-    )
-    for line in lines:
+    for line in list_lines(compare_texts(old.content, new.content)):
         click.echo(printable(line))
 
 

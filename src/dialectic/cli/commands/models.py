@@ -24,7 +24,7 @@ from dialectic.cli.terminal import (
     say,
     wrap,
 )
-from dialectic.contract.accounts import ListedModel, Model
+from dialectic.contract.models import ListedModel, Model
 from dialectic.core.models.messages import Reply, UsageSource
 from dialectic.core.models.model import ModelCard, parse_tokenizer
 from dialectic.core.money.price import format_credits, is_play, price_call

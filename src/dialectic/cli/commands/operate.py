@@ -13,20 +13,18 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import click
 
 from dialectic.app.accounts import load_owner
+from dialectic.cli.browsers import show_page
 from dialectic.cli.local import LocalBackend, open_local_backend
+from dialectic.cli.page_server import HOST, PORT, open_home_server
 from dialectic.cli.terminal import count, handling_signals, load_settings, run_async, say
 from dialectic.cli.worker_host import catching_signals, open_worker
-from dialectic.core.access import check_opening, is_loopback
 from dialectic.db.migrate import migrate as migrate_database
-from dialectic.db.tables.accounts import has_tokens
 from dialectic.engine import Engine, open_address, open_engine
 from dialectic.errors import ConfigurationError, ExitCode, UsageError
 from dialectic.postgres import embedded
 from dialectic.providers.catalog import build_catalog
 from dialectic.settings import Settings, inherited_environment
 
-HOST = "127.0.0.1"
-PORT = 8420
 POOL_SIZE = 20
 # Fail fast if the database is unavailable; the client decides whether to retry.
 PATIENCE_S = 5.0
@@ -49,10 +47,17 @@ PATIENCE_S = 5.0
 @click.option(
     "--worker/--no-worker", "with_worker", default=True, help="Whether to run jobs as well."
 )
-def serve(host: str, port: int, *, with_worker: bool) -> None:
-    """Serve the API until stopped; requests and calls in flight are finished first."""
+@click.option(
+    "--open", "opens_page", is_flag=True, help="Open the first page in your browser as well."
+)
+def serve(host: str, port: int, *, with_worker: bool, opens_page: bool) -> None:
+    """Serve the web app and the API until stopped.
+
+    Requests and calls in flight are finished first.
+    """
     settings = _stopping_at_once(load_settings(is_server=True))
-    sys.exit(run_async(_serve(settings, host, port, with_worker=with_worker)))
+    serving = _serve(settings, host, port, with_worker=with_worker, opens_page=opens_page)
+    sys.exit(run_async(serving))
 
 
 def _stopping_at_once(settings: Settings) -> Settings:
@@ -60,35 +65,28 @@ def _stopping_at_once(settings: Settings) -> Settings:
     return dataclasses.replace(settings, database_idle_s=0.0)
 
 
-async def _serve(settings: Settings, host: str, port: int, *, with_worker: bool) -> ExitCode:
+async def _serve(
+    settings: Settings, host: str, port: int, *, with_worker: bool, opens_page: bool
+) -> ExitCode:
     catalog = build_catalog(settings)
     async with open_engine(settings, catalog, pool_size=POOL_SIZE, patience_s=PATIENCE_S) as engine:
-        is_known = await has_tokens(engine.db)
-        check_opening(host, has_tokens=is_known)
-        if not is_known and is_loopback(host):
-            say("No token exists yet: every user of this machine has the owner's access.")
-        await _run(engine, host, port, with_worker=with_worker)
+        await _run(engine, host, port, with_worker=with_worker, opens_page=opens_page)
     say("Stopped.")
     return ExitCode.DONE
 
 
-async def _run(engine: Engine, host: str, port: int, *, with_worker: bool) -> None:
-    from dialectic.api.app import build_app  # FastAPI takes 0.6 s to import
-    from dialectic.api.server import open_server
-    from dialectic.cli.worker_host import open_worker
-    from dialectic.events.hub import open_hub
-
+async def _run(
+    engine: Engine, host: str, port: int, *, with_worker: bool, opens_page: bool
+) -> None:
     async with contextlib.AsyncExitStack() as stack:
-        streams_max = engine.settings.event_streams_max
-        hub = await stack.enter_async_context(open_hub(engine.address, streams_max=streams_max))
-        app = build_app(engine, hub, listens_at=host)
         worker = None
         owner = await load_owner(engine.db, is_own_home=engine.address.is_embedded)
         if with_worker:
             backend = LocalBackend(engine, owner)
             concurrency = engine.settings.worker_concurrency
             worker = await stack.enter_async_context(open_worker(backend, concurrency=concurrency))
-        server = await stack.enter_async_context(open_server(app, hub, host=host, port=port))
+        opened = open_home_server(engine, host=host, port=port)
+        server = await stack.enter_async_context(opened)
         count = 0
 
         def leave(_number: object) -> None:
@@ -105,7 +103,9 @@ async def _run(engine: Engine, host: str, port: int, *, with_worker: bool) -> No
             tasks.add(asyncio.create_task(worker.run()))
         with handling_signals(leave):
             click.echo(server.url)
-            say(f"Serving at {server.url}/api/v1, described at {server.url}/docs.")
+            say(f"Open {server.url} in your browser; the API is described at {server.url}/docs.")
+            if opens_page:
+                await show_page(server.url)
             # If one of them stops by itself, stop the other.
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             if not count:

@@ -21,7 +21,7 @@ from dialectic.cli.terminal import (
     run_async,
     say,
 )
-from dialectic.contract.accounts import ProcessDetail, ProcessSummary
+from dialectic.contract.models import ProcessDetail, ProcessSummary
 from dialectic.core.process.check import build_process
 from dialectic.core.process.definition import (
     Process,

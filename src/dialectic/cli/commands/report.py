@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-import webbrowser
 from pathlib import Path
 from typing import NoReturn
 
@@ -12,7 +11,7 @@ import click
 
 from dialectic.atomic_write import replacing
 from dialectic.cli.backend import Backend, with_backend
-from dialectic.cli.terminal import echo_json, printable, say
+from dialectic.cli.terminal import echo_json, printable
 from dialectic.contract.projects import Kind
 from dialectic.errors import UsageError
 
@@ -30,13 +29,24 @@ HEAD_BYTES = 4_096
 )
 @click.option("--open", "opens", is_flag=True, help="Open it in your browser.")
 @click.option("--pdf", "as_pdf", is_flag=True, help="Write a PDF file; needs Chromium or Chrome.")
+@click.option("--no-drafts", is_flag=True, help="Leave out the drafts of later steps.")
+@click.option("--no-names", is_flag=True, help="Call models by their seats.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @with_backend
 async def report(
-    backend: Backend, session: str, out: Path | None, *, opens: bool, as_pdf: bool, as_json: bool
+    backend: Backend,
+    session: str,
+    out: Path | None,
+    *,
+    opens: bool,
+    as_pdf: bool,
+    no_drafts: bool,
+    no_names: bool,
+    as_json: bool,
 ) -> None:
     """Write plan, documents, lineage and costs of SESSION into one HTML file."""
-    from dialectic.cli.browsers import get_browser, print_pdf  # imported only if needed
+    # Imported only if needed.
+    from dialectic.cli.browsers import get_browser, print_pdf, show_page
 
     browser = get_browser() if as_pdf else None
     session_id = await backend.get_id(Kind.SESSION, session)
@@ -45,7 +55,7 @@ async def report(
         slug = (await backend.look(session_id)).session.project_slug
         out = Path(f"{slug}-{str(session_id)[:8]}{ending}")
     _check_place(out, ending)
-    page = await backend.build_report(session_id)
+    page = await backend.build_report(session_id, drafts=not no_drafts, names=not no_names)
     if browser is None:
         _write(out, page)
     else:
@@ -57,8 +67,8 @@ async def report(
         echo_json({"session_id": session_id, "path": str(out), "size_bytes": out.stat().st_size})
     else:
         click.echo(printable(str(out)))
-    if opens and not webbrowser.open(out.resolve().as_uri()):
-        say("No browser could be opened. Open the file yourself.")
+    if opens:
+        await show_page(out.resolve().as_uri())
 
 
 def _check_place(out: Path, ending: str) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import click
 
 from dialectic.cli.aliases import expand, expand_model, load_aliases
 from dialectic.cli.backend import Backend, get_id_to_change, open_backend
+from dialectic.cli.browsers import show_page
 from dialectic.cli.display.quote import check_funds, describe_limits, is_wanted, show_quote
 from dialectic.cli.display.results import prepare_out, work_and_follow
 from dialectic.cli.input import read_overlay, read_prompt, read_resource
@@ -20,9 +23,9 @@ from dialectic.cli.pausing import leaving_paused
 from dialectic.cli.preflight import check_models
 from dialectic.cli.setup import require_models
 from dialectic.cli.terminal import count, echo_json, load_settings, run_async, say
-from dialectic.contract.projects import Kind, ResourceRequest
-from dialectic.contract.sessions import RunQuote, RunRequest
-from dialectic.core.documents.file_paths import ResourceKind
+from dialectic.contract.projects import Kind
+from dialectic.contract.quotes import RunQuote
+from dialectic.contract.sessions import RunRequest
 from dialectic.core.models.model import format_model_list, parse_model_list
 from dialectic.core.money.price import format_credits, format_roughly, parse_usd
 from dialectic.core.process.definition import SHRINK_MAX
@@ -32,6 +35,9 @@ from dialectic.core.text import clean_text
 from dialectic.errors import ExitCode, FundsError, UsageError
 from dialectic.providers.catalog import build_catalog
 from dialectic.settings import Settings
+
+# Options that are about the command, not about the session.
+OWN_OPTIONS = ("out", "detach", "opens_page", "strict", "as_json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +53,7 @@ class RunOptions:
     dry_run: bool
     shows_max: bool
     detach: bool
+    opens_page: bool
     strict: bool
     as_json: bool
     yes: bool
@@ -148,6 +155,9 @@ class RunOptions:
     "--max", "shows_max", is_flag=True, help="As --dry-run, with the most that it can cost."
 )
 @click.option("--detach", is_flag=True, help="Start the session, print its id and exit.")
+@click.option(
+    "--open", "opens_page", is_flag=True, help="Show the session in your browser while it runs."
+)
 @strict_option
 @follow_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event on stdout.")
@@ -162,7 +172,6 @@ def run(
     models: str,
     resource: tuple[str, ...],
     overlay: str,
-    out: Path | None,
     *,
     project: str | None,
     domain: str | None,
@@ -170,31 +179,23 @@ def run(
     no_continue: bool,
     dry_run: bool,
     shows_max: bool,
-    detach: bool,
-    strict: bool,
-    as_json: bool,
     yes: bool,
     no_preflight: bool,
     **options: Any,
 ) -> None:
     """Let several models argue about PROMPT (or a pipe's text) and write a plan."""
     settings = load_settings(knows_server=True)
-    if prompt is None and file is None and project is None and not sys.stdin.isatty():
-        prompt = "-"
     follow = FollowOptions.take(options)
-    text, notes = "", tuple[str, ...]()
-    if project is None or prompt is not None or file is not None:
-        text, notes = read_prompt(prompt, file, bytes_max=settings.max_prompt_bytes)
+    own = {name: options.pop(name) for name in OWN_OPTIONS}
+    text, notes = _read_given(settings, prompt, file, is_needed=project is None)
     _refuse_project_options(project, domain, options["name"], overlay)
-    if options["lead"]:
-        options["lead"] = expand_model(options["lead"], settings.home)
-    # The backend checks it: the same request over HTTP has the same errors.
-    request = RunRequest.model_construct(
+    request = _build_request(
+        settings,
         prompt=text,
         domain=domain or "General",
-        models=_parse_models(settings, models) if models else None,
-        resources=[read_resource(one, bytes_max=settings.max_prompt_bytes) for one in resource],
-        overlay=read_overlay(overlay),
+        models=models,
+        resources=resource,
+        overlay=overlay,
         is_autopilot=not pause,
         continue_until_complete=not no_continue,
         approve_spend=yes,
@@ -204,23 +205,57 @@ def run(
         notes=(*notes, *clean_text(text)[1]),
         budget_credits=None if request.budget is None else parse_usd(request.budget),
         project=project,
-        out=out,
         dry_run=dry_run or shows_max,
         shows_max=shows_max,
-        detach=detach,
-        strict=strict,
-        as_json=as_json,
         yes=yes,
         follow=follow,
         preflight=settings.preflight and not no_preflight,
+        **own,
     )
-    if not run_options.dry_run:
-        prepare_out(out, detach=detach)
-        if not models:
-            settings = require_models(settings, yes=yes)
-    if sys.stderr.isatty() and not as_json and not follow.quiet:
+    sys.exit(run_async(_run(_prepare(settings, run_options, request), run_options, request)))
+
+
+def _build_request(
+    settings: Settings,
+    *,
+    models: str,
+    resources: Sequence[str],
+    overlay: str,
+    lead: str | None,
+    **options: Any,
+) -> RunRequest:
+    """Build the request. The backend checks it: over HTTP it has the same errors."""
+    bytes_max = settings.max_prompt_bytes
+    return RunRequest.model_construct(
+        models=_parse_models(settings, models) if models else None,
+        resources=[read_resource(one, bytes_max=bytes_max) for one in resources],
+        overlay=read_overlay(overlay),
+        lead=lead and expand_model(lead, settings.home),
+        **options,
+    )
+
+
+def _prepare(settings: Settings, options: RunOptions, request: RunRequest) -> Settings:
+    """Check the copy's folder and the choice of models, unless it is a dry run."""
+    if not options.dry_run:
+        prepare_out(options.out, detach=options.detach)
+        if not request.models:
+            settings = require_models(settings, yes=options.yes)
+    if sys.stderr.isatty() and not options.as_json and not options.follow.quiet:
         say("Preparing the run: process, models and cost.")  # the rest takes a moment to load
-    sys.exit(run_async(_run(settings, run_options, request)))
+    return settings
+
+
+def _read_given(
+    settings: Settings, prompt: str | None, file: Path | None, *, is_needed: bool
+) -> tuple[str, tuple[str, ...]]:
+    """Read the prompt and the notes about it; a session of an existing project may have none."""
+    if prompt is None and file is None:
+        if not is_needed:
+            return "", ()
+        if not sys.stdin.isatty():
+            prompt = "-"
+    return read_prompt(prompt, file, bytes_max=settings.max_prompt_bytes)
 
 
 def _parse_models(settings: Settings, text: str) -> list[str]:
@@ -243,11 +278,10 @@ def _parse_models(settings: Settings, text: str) -> list[str]:
 async def _run(settings: Settings, run_options: RunOptions, request: RunRequest) -> ExitCode:
     """Print the expected cost, check the models, ask for confirmation, and start."""
     async with open_backend(settings) as backend:
-        project_id, asked = None, request
         if run_options.project is not None:
             project_id = await get_id_to_change(backend, Kind.PROJECT, run_options.project)
-            request, asked = await _extend(backend, project_id, request)
-        quoted = await backend.quote(asked, lists_smaller=run_options.dry_run)
+            request = _extend(project_id, request)
+        quoted = await backend.quote(request, lists_smaller=run_options.dry_run)
         _check_fit(run_options, quoted)
         _name_models(quoted)
         for left_out in quoted.left_out:
@@ -261,25 +295,34 @@ async def _run(settings: Settings, run_options: RunOptions, request: RunRequest)
                 as_json=run_options.as_json,
             )
             return ExitCode.DONE
-        await check_funds(backend, quoted.lines)
-        checked = await _check_models(backend, run_options, asked, quoted)
+        await check_funds(backend, quoted.work)
+        checked = await _check_models(backend, run_options, request, quoted)
         if checked is None or not await _is_confirmed(settings, run_options, request, checked):
             say("Nothing was started.")
             return ExitCode.FUNDS
         quoted = checked
         lead = request.lead if request.lead in quoted.models else None
         fitted = {"models": quoted.models, "shrink": quoted.shrink, "lead": lead}
-        wanted = request.model_copy(update=fitted)
-        if project_id is None:
-            session_id = await backend.create(wanted)
-        else:
-            session_id = await backend.add_session(project_id, wanted)
-        async with leaving_paused(backend, session_id):
-            await backend.generate(session_id)
-            say(f"Session {session_id} ({count(len(quoted.models), 'model')})")
-            for note in run_options.notes:
-                say(f"  prompt: {note}")
-            return await _follow(backend, run_options, session_id, quoted)
+        return await _start(backend, run_options, request.model_copy(update=fitted), quoted)
+
+
+async def _start(
+    backend: Backend, run_options: RunOptions, request: RunRequest, quoted: RunQuote
+) -> ExitCode:
+    """Start the session and follow it, with its page open in a browser if that is wanted."""
+    async with contextlib.AsyncExitStack() as stack:
+        pages = None
+        if run_options.opens_page:
+            opened = backend.open_pages(may_start=not run_options.detach)
+            pages = await stack.enter_async_context(opened)
+        session_id = await backend.start(request)
+        await stack.enter_async_context(leaving_paused(backend, session_id))
+        say(f"Session {session_id} ({count(len(quoted.models), 'model')})")
+        for note in run_options.notes:
+            say(f"  prompt: {note}")
+        if pages is not None:
+            await show_page(f"{pages}/sessions/{session_id}")
+        return await _follow(backend, run_options, session_id, quoted)
 
 
 async def _check_models(
@@ -289,7 +332,7 @@ async def _check_models(
 
     None if the person stops.
     """
-    if not run_options.preflight or not backend.is_local:
+    if not run_options.preflight:
         return quoted
     process = await backend.load_process(str(asked.process))
     seats_min = process.definition["file"]["seats_min"] or 1
@@ -315,30 +358,13 @@ async def _is_confirmed(
     # A given budget counts as consent to spend it.
     if run_options.yes or run_options.budget_credits is not None:
         return True
-    return await is_wanted(quoted.lines, confirm_above_usd=settings.confirm_above_usd)
+    return await is_wanted(quoted.work, confirm_above_usd=settings.confirm_above_usd)
 
 
-async def _extend(
-    backend: Backend, project_id: UUID, request: RunRequest
-) -> tuple[RunRequest, RunRequest]:
-    """Build the request for another session of a project, and the one to quote for it."""
-    project = await backend.load_project(project_id)
-    kinds = {kind.value for kind in ResourceKind}
-    listed = [one for one in await backend.list_resources(project_id) if one.kind in kinds]
-    given = [
-        ResourceRequest.model_construct(
-            kind=ResourceKind(one.kind),
-            name=Path(one.path).stem,
-            text=(await backend.load_document(one.id)).content,
-        )
-        for one in listed
-    ]
-    shared = {"name": project.name, "domain": project.domain, "overlay": project.overlay}
-    more = request.prompt.strip()
-    wanted = request.model_copy(update={**shared, "session_description": more})
-    prompt = "\n\n".join(filter(None, (project.prompt, more)))
-    resources = [*given, *request.resources]
-    return wanted, wanted.model_copy(update={"prompt": prompt, "resources": resources})
+def _extend(project_id: UUID, request: RunRequest) -> RunRequest:
+    """Build the request for another session of a project: the prompt adds to the project's."""
+    more = {"project_id": project_id, "prompt": "", "session_description": request.prompt.strip()}
+    return request.model_copy(update=more)
 
 
 def _refuse_project_options(
@@ -366,7 +392,7 @@ async def _follow(
             session_id,
             as_json=as_json,
             out=run_options.out,
-            quote=quoted.lines,
+            quote=quoted.work,
             strict=run_options.strict,
             options=run_options.follow,
         )
@@ -382,9 +408,9 @@ def _check_fit(run_options: RunOptions, quoted: RunQuote) -> None:
     budget_credits = run_options.budget_credits
     if quoted.fits or budget_credits is None:
         return
-    budget = format_credits(budget_credits, is_play=quoted.lines.is_play_money)
-    is_play = quoted.lines.is_play_money
-    smallest = format_roughly(quoted.lines.paid.likely.credits, is_play=is_play)
+    budget = format_credits(budget_credits, is_play=quoted.work.is_play_money)
+    is_play = quoted.work.is_play_money
+    smallest = format_roughly(quoted.work.paid.likely.credits, is_play=is_play)
     reason = (
         f"The smallest version of this run is expected to cost {smallest}; your budget is {budget}."
     )

@@ -10,8 +10,10 @@ import click
 from dialectic.cli.aliases import expand_model
 from dialectic.cli.backend import Backend, with_backend
 from dialectic.cli.commands.session_actions import begin_work, goes_on
+from dialectic.cli.preflight import check_replacement
 from dialectic.cli.terminal import echo_json, printable, say
 from dialectic.contract.projects import Kind
+from dialectic.errors import UsageError
 
 
 @click.group()
@@ -57,7 +59,11 @@ def replace(session: str, number: int, model: str, **options: Any) -> None:
     """Give seat N of SESSION another MODEL for its remaining work."""
 
     async def begin(backend: Backend, session_id: UUID) -> None:
-        meant = expand_model(model, backend.settings.home)
+        meant = await check_replacement(backend, expand_model(model, backend.settings.home))
+        if meant is None:
+            raise UsageError(
+                f"Seat {number} keeps its model: the new one cannot be used.", reason="unusable"
+            )
         await backend.replace_seat(session_id, number, meant)
         say(f"Seat {number} of session {session_id} is now {meant}.")
 

@@ -20,7 +20,6 @@ from dialectic.cli.backend import (
     run_with_backend,
     with_backend,
 )
-from dialectic.cli.display.ending import has_stage_to_read
 from dialectic.cli.display.follow import follow_jobs, see_all
 from dialectic.cli.display.notice import tell_end
 from dialectic.cli.display.progress import build_prices, open_display
@@ -37,6 +36,7 @@ from dialectic.cli.display.results import (
     prepare_out,
     work_and_follow,
 )
+from dialectic.cli.display.session_end import has_stage_to_read
 from dialectic.cli.editor import can_edit, edit_text, keeping
 from dialectic.cli.input import read_text
 from dialectic.cli.options import FollowOptions, follow_options, name_command, strict_option
@@ -314,13 +314,15 @@ async def _wants_rewrites(backend: Backend, session_id: UUID, *, dry_run: bool, 
     if dry_run:
         for one in found.documents:
             click.echo(printable(f"{str(one.id)[:8]}  {one.iteration}/{one.stage:<12} {one.path}"))
-        echo_lines(draw_quote(found.lines))
+        echo_lines(draw_quote(found.quote.work))
         return False
-    price = format_roughly(found.lines.paid.likely.credits, is_play=found.lines.is_play_money)
-    say(f"Expected: {price}, about {format_time(found.lines.duration.expected_s)}.")
-    await check_funds(backend, found.lines)
+    price = format_roughly(
+        found.quote.work.paid.likely.credits, is_play=found.quote.work.is_play_money
+    )
+    say(f"Expected: {price}, about {format_time(found.quote.seconds.expected)}.")
+    await check_funds(backend, found.quote.work)
     limit_usd = backend.settings.confirm_above_usd
-    if not yes and not await is_wanted(found.lines, confirm_above_usd=limit_usd):
+    if not yes and not await is_wanted(found.quote.work, confirm_above_usd=limit_usd):
         say("Nothing was started.")
         return False
     return True

@@ -33,8 +33,8 @@ from dialectic.errors import ExitCode, Remedy, RemedyAction, UsageError
 
 if TYPE_CHECKING:
     from dialectic.contract.contributions import JobRecord
-    from dialectic.contract.sessions import SessionDetail, SessionRecord
-    from dialectic.core.money.quote import SessionForecast
+    from dialectic.contract.quotes import WorkQuote
+    from dialectic.contract.session_detail import SessionDetail, SessionRecord
 
 LIST_MAX = 50
 # The fields of a session in the list for programs.
@@ -125,8 +125,8 @@ async def show_session(
     detail = await backend.look(session_id, quote=with_quote)
     quote = detail.quote
     if as_json:
-        shown = detail.model_dump(include={"session", "stages", "jobs", "contributions"})
-        echo_json(shown if quote is None else {**shown, "quote": quote.as_dict()})
+        parts = {"session", "stages", "jobs", "contributions"}
+        echo_json(detail.model_dump(include=parts | ({"quote"} if with_quote else set())))
         return
     click.echo(printable("\n".join(_describe(backend, detail))))
     if quote is not None:
@@ -137,21 +137,22 @@ async def show_session(
         click.echo(printable("\n".join([*_describe_quote(quote), *limits])))
 
 
-def _describe_quote(quote: SessionForecast) -> Iterator[str]:
+def _describe_quote(quote: WorkQuote) -> Iterator[str]:
     from dialectic.cli.display.quote import describe_forecast, draw_quote
+    from dialectic.contract.base import read_credits
 
-    for is_play in (False, True):
-        forecast = quote.build_forecast(is_play=is_play)
-        if forecast.whole.calls:
-            yield f"Cost      {describe_forecast(forecast, is_play=is_play)}"
-    if quote.rest.lines:
+    amounts = (quote.spent, quote.forecast), (quote.spent_play, quote.forecast_play)
+    for is_play, (spent, whole) in zip((False, True), amounts, strict=True):
+        if read_credits(whole):
+            cost = describe_forecast(read_credits(spent), read_credits(whole), is_play=is_play)
+            yield f"Cost      {cost}"
+    if quote.work.lines:
         yield "\nRemaining work:\n"
-        yield from draw_quote(quote.rest)
+        yield from draw_quote(quote.work)
 
 
 def _describe(backend: Backend, detail: SessionDetail) -> Iterator[str]:
-    from dialectic.cli.display.ending import has_stage_to_read
-    from dialectic.cli.display.follow import find_end_of
+    from dialectic.cli.display.session_end import find_end_of, has_stage_to_read
     from dialectic.core.documents.shortcomings import describe_document
     from dialectic.core.job_status import JobStatus, describe_status
     from dialectic.core.seats import describe_seat
@@ -289,47 +290,74 @@ def resume(
     from dialectic.core.money.price import parse_usd
 
     budget_credits = None if budget is None else parse_usd(budget)
-    if job is not None and budget is not None:
-        raise UsageError(
-            "A budget applies to the whole session. Omit --job or --budget.", subject="--budget"
-        )
-    if job is not None and full_answers_only is not None:
-        raise UsageError(
-            "The length of answers applies to the whole session. Omit --job, or --full-answers "
-            "and --short-answers.",
-            subject="--full-answers",
-        )
+    if job is not None:
+        _refuse_session_options(budget, full_answers_only)
     prepare_out(out, detach=detach)
     follow = FollowOptions.take(options)
-
-    async def begin(backend: Backend, session_id: UUID) -> None:
-        if job is not None:
-            job_id = await _get_job_to_change(backend, session_id, job)
-            await backend.resume_job(session_id, job_id, approves_spend=approve_spend)
-        else:
-            await backend.resume(
-                session_id,
-                approves_spend=approve_spend,
-                budget_credits=budget_credits,
-                full_answers_only=full_answers_only,
-            )
-        # The process that created the session may have died before starting its stage.
-        await backend.generate(session_id)
 
     async def act(backend: Backend) -> ExitCode:
         session_id = await get_id_to_change(backend, Kind.SESSION, session)
         async with leaving_paused(backend, session_id):
-            await begin(backend, session_id)
+            await _begin_again(
+                backend,
+                session_id,
+                job,
+                approves_spend=approve_spend,
+                budget_credits=budget_credits,
+                full_answers_only=full_answers_only,
+            )
             await say_limits(backend, session_id)
             if detach:
-                command = name_command(f"watch {str(session_id)[:8]}")
-                say(f"Session {session_id} is resumed; other workers run it. `{command}` follows.")
-                return ExitCode.DONE
+                return _say_detached(session_id)
             return await work_and_follow(
                 backend, session_id, as_json=as_json, out=out, strict=strict, options=follow
             )
 
     run_with_backend(act)
+
+
+async def _begin_again(
+    backend: Backend,
+    session_id: UUID,
+    job: str | None,
+    *,
+    approves_spend: bool,
+    budget_credits: int | None,
+    full_answers_only: bool | None,
+) -> None:
+    """Resume a session or one of its jobs."""
+    if job is not None:
+        job_id = await _get_job_to_change(backend, session_id, job)
+        await backend.resume_job(session_id, job_id, approves_spend=approves_spend)
+    else:
+        await backend.resume(
+            session_id,
+            approves_spend=approves_spend,
+            budget_credits=budget_credits,
+            full_answers_only=full_answers_only,
+        )
+    # The process that created the session may have died before starting its stage.
+    await backend.generate(session_id)
+
+
+def _say_detached(session_id: UUID) -> ExitCode:
+    command = name_command(f"watch {str(session_id)[:8]}")
+    say(f"Session {session_id} is resumed; other workers run it. `{command}` follows.")
+    return ExitCode.DONE
+
+
+def _refuse_session_options(budget: str | None, full_answers_only: bool | None) -> None:
+    """Refuse options of a session where only one of its jobs is resumed."""
+    if budget is not None:
+        raise UsageError(
+            "A budget applies to the whole session. Omit --job or --budget.", subject="--budget"
+        )
+    if full_answers_only is not None:
+        raise UsageError(
+            "The length of answers applies to the whole session. Omit --job, or --full-answers "
+            "and --short-answers.",
+            subject="--full-answers",
+        )
 
 
 @click.command()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NoReturn
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import click
 
@@ -17,7 +17,7 @@ from dialectic.cli.terminal import count, echo_json, printable, say, show_time
 from dialectic.contract.base import build_record, read_credits
 from dialectic.contract.summaries import Kind, Money, Wallet
 from dialectic.core.money.price import format_credits, parse_usd
-from dialectic.db.pool import Connection, Database
+from dialectic.db.pool import Database
 from dialectic.db.tables.accounts import list_users
 from dialectic.errors import ExitCode, UsageError
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from dialectic.ledger.audit import Breach, Size
 
 HISTORY_MAX = 10_000
-NOTE_CHARS_MAX = 500
 # A leading minus is part of an amount, not an option, so that the error names the amount.
 AMOUNT = {"ignore_unknown_options": True}
 
@@ -156,32 +155,18 @@ def topup(
     amount_usd: str, note: str | None, user: str | None, org: str | None, *, play: bool, grant: bool
 ) -> None:
     """Add AMOUNT_USD dollars to the wallet, for example `20` or `0.5`."""
-    from dialectic.core.text import clean_text
-    from dialectic.db.tables import jobs
-    from dialectic.ledger import wallets
-    from dialectic.ledger.wallets import Deposit
+    from dialectic.app import wallet as use_cases
+    from dialectic.contract.accounts import NOTE_CHARS_MAX
 
-    remembered = " ".join(clean_text(note or "")[0].split())
-    if len(remembered) > NOTE_CHARS_MAX:
+    if len(note or "") > NOTE_CHARS_MAX:
         raise UsageError(f"The note is longer than {NOTE_CHARS_MAX} characters. Shorten it.")
-    put_in = wallets.grant if grant else wallets.top_up
-    # The id is set before the first attempt, so that retries deposit once.
-    deposit = Deposit(
-        key=str(uuid4()),
-        amount_credits=parse_usd(amount_usd),
-        is_play=play,
-        note=remembered or None,
-    )
+    amount_credits = parse_usd(amount_usd)
 
     async def work(backend: LocalBackend) -> ExitCode:
-        owned = dataclasses.replace(deposit, user_id=backend.account.user_id)
-
-        async def put_in_and_wake(connection: Connection) -> list[UUID]:
-            await put_in(connection, backend.account.wallet_id, owned)
-            return await jobs.resume_funded(connection, backend.account.wallet_id)
-
-        woken = await backend.engine.db.transact(backend.account.tenant_id, put_in_and_wake)
-        say(f"Added {format_credits(deposit.amount_credits, is_play=play)}. Left:")
+        woken = await backend.tenant.run(
+            use_cases.top_up, amount_credits, is_play=play, is_grant=grant, note=note
+        )
+        say(f"Added {format_credits(amount_credits, is_play=play)}. Left:")
         click.echo("\n".join(describe_wallet(await backend.load_wallet())))
         _tell_woken(woken, is_own=user is None and org is None)
         return ExitCode.DONE
@@ -201,21 +186,12 @@ def _tell_woken(woken: list[UUID], *, is_own: bool) -> None:
 @org_option
 def limit(amount_usd: str, user: str | None, org: str | None) -> None:
     """Spend at most AMOUNT_USD dollars from now on; `unlimited` removes the limit."""
-    from dialectic.db.tables import jobs
-    from dialectic.ledger import wallets
+    from dialectic.app import wallet as use_cases
 
-    amount_credits, key = parse_usd(amount_usd), str(uuid4())
+    amount_credits = parse_usd(amount_usd)
 
     async def work(backend: LocalBackend) -> ExitCode:
-        account = backend.account
-
-        async def set_and_wake(connection: Connection) -> list[UUID]:
-            await wallets.set_limit(
-                connection, account.wallet_id, amount_credits, key=key, user_id=account.user_id
-            )
-            return await jobs.resume_funded(connection, account.wallet_id)
-
-        woken = await backend.engine.db.transact(account.tenant_id, set_and_wake)
+        woken = await backend.tenant.run(use_cases.set_limit, amount_credits)
         say("Limit set. Left:")
         click.echo("\n".join(describe_wallet(await backend.load_wallet())))
         _tell_woken(woken, is_own=user is None and org is None)
@@ -230,16 +206,10 @@ def limit(amount_usd: str, user: str | None, org: str | None) -> None:
 @org_option
 def unlimited(user: str | None, org: str | None, *, off: bool) -> None:
     """Remove the wallet's limit; spending is still counted."""
-    from dialectic.db.tables import jobs
-    from dialectic.ledger import wallets
+    from dialectic.app import wallet as use_cases
 
     async def work(backend: LocalBackend) -> ExitCode:
-        async def set_and_wake(connection: Connection) -> list[UUID]:
-            wallet_id = backend.account.wallet_id
-            await wallets.set_unlimited(connection, wallet_id, is_unlimited=not off)
-            return [] if off else await jobs.resume_funded(connection, wallet_id)
-
-        woken = await backend.engine.db.transact(backend.account.tenant_id, set_and_wake)
+        woken = await backend.tenant.run(use_cases.set_unlimited, is_unlimited=not off)
         click.echo("\n".join(describe_wallet(await backend.load_wallet())))
         _tell_woken(woken, is_own=user is None and org is None)
         return ExitCode.DONE

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from dialectic.cli.backend import Backend
-from dialectic.cli.display.follow import SETUP_REASONS
 from dialectic.cli.display.quote import describe_shortage
+from dialectic.cli.display.session_end import SETUP_REASONS, has_stage_to_read
 from dialectic.cli.error_report import mark, say_remedy
 from dialectic.cli.options import name_command
 from dialectic.cli.terminal import WIDTH_MIN, say
@@ -127,11 +127,3 @@ def say_what_next(session: SessionRecord) -> None:
     say(f"Stage {stage} is complete and waits for you. Read it, then give feedback:")
     say(f'  {name_command(f"feedback {short} {stage}")} "…"    (also: edit, rate)')
     say(f"  {name_command(f'next {short}')}    starts the next stage")
-
-
-def has_stage_to_read(session: SessionRecord) -> bool:
-    """Return whether a session waits for the user to review a stage, not to resume it.
-
-    A session whose last jobs were paused one by one is still within its stage.
-    """
-    return session.state.phase is Phase.STAGE_COMPLETE

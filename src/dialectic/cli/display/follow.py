@@ -17,9 +17,15 @@ from uuid import UUID
 import click
 
 from dialectic.cli.backend import Backend, IsBusy
+from dialectic.cli.display.session_end import (
+    ALIVE,
+    DUE,
+    FUNDS_REASONS,
+    decide_end_of_jobs,
+    find_end_of,
+)
 from dialectic.cli.error_report import mark
 from dialectic.cli.terminal import count, say
-from dialectic.contract.contributions import JobRecord
 from dialectic.contract.events import (
     AnswerLimited,
     ContributionContinued,
@@ -42,16 +48,12 @@ from dialectic.contract.events import (
 )
 from dialectic.contract.sessions import SessionDetail
 from dialectic.core.documents.shortcomings import name_documents
-from dialectic.core.job import ENDED, WAITING, JobStatus
 from dialectic.core.seats import describe_seat
 from dialectic.core.session_state import Phase
-from dialectic.errors import DatabaseFull, ExitCode, KeyMissing, StorageUnavailable
+from dialectic.errors import ExitCode
 
 # A live worker claims a job within a second; the job of a dead one is due again after ten.
 IDLE_S = 10.0
-DUE = frozenset({JobStatus.PENDING, JobStatus.PENDING_NEXT_STEP, JobStatus.PENDING_CONTINUATION})
-# A worker holds these jobs, or will retry them when an endpoint has capacity.
-ALIVE = frozenset({JobStatus.PROCESSING, JobStatus.RETRYING})
 
 
 def is_unclaimed(detail: SessionDetail) -> bool:
@@ -96,14 +98,6 @@ def describe_stall(session: str, *, is_local: bool) -> str:
 # How often a session without events is checked.
 LOOK_S = 0.5
 
-NEEDS_APPROVAL = "spend_needs_approval"
-FUNDS_REASONS = frozenset({"insufficient_funds", NEEDS_APPROVAL})
-# The operator must correct the setup before these jobs can continue.
-SETUP_REASONS = frozenset(kind.code for kind in (DatabaseFull, StorageUnavailable, KeyMissing))
-# Jobs that a user paused one by one.
-JOB_PAUSED = "job paused"
-
-
 # Why another turn of an answer is due.
 REASONS = {
     "cut_off": "was cut off and continues",
@@ -143,7 +137,8 @@ class JsonDisplay(EventDisplay):
     """Prints one JSON object per event, as in the event stream."""
 
     def show(self, event: Event) -> None:
-        body = event.model_dump(mode="json", exclude_unset=True)
+        # Only a server adds it, for pages.
+        body = event.model_dump(mode="json", exclude_unset=True, exclude={"data": {"document"}})
         click.echo(json.dumps(body, ensure_ascii=False))
 
 
@@ -304,23 +299,6 @@ async def follow_jobs(
     return await _Following(backend, session_id, 0).show(show, find_end_of_jobs)
 
 
-def decide_end_of_jobs(jobs: Sequence[JobRecord], wanted: Collection[UUID]) -> ExitCode | None:
-    """Decide how some jobs of a session have ended; None if one of them still goes on."""
-    mine = [job for job in jobs if job.id in wanted]
-    left = [job for job in mine if job.status not in ENDED]
-    if not left:
-        is_done = all(job.status is JobStatus.COMPLETED for job in mine)
-        return ExitCode.DONE if is_done else ExitCode.FAILED
-    paused = [job for job in left if job.status is JobStatus.PAUSED]
-    # A job that waits for a paused one cannot go on either.
-    stuck = (JobStatus.PAUSED, JobStatus.WAITING_FOR_PREREQUISITE)
-    runs = [job for job in jobs if job.status not in ENDED and job.status not in stuck]
-    if not paused or (runs and len(paused) < len(left)):
-        return None
-    is_short = any(job.status_reason in FUNDS_REASONS for job in paused)
-    return ExitCode.FUNDS if is_short else ExitCode.FAILED
-
-
 @dataclass(slots=True)
 class _Following:
     """Shows the events of a session after a number as they arrive."""
@@ -368,29 +346,3 @@ async def see_all(backend: Backend, session_id: UUID) -> Seen:
     """Mark everything so far as shown."""
     detail = await backend.look(session_id)
     return Seen(detail.last_event, frozenset(one.id for one in detail.contributions))
-
-
-def find_end_of(detail: SessionDetail) -> ExitCode | None:
-    """Return how a session ended; None while it works."""
-    session, statuses = detail.session, {job.status for job in detail.jobs}
-    if session.state.is_complete(session.until_stage_slug):
-        # A document may be written again after the end.
-        return None if statuses & (DUE | ALIVE) else ExitCode.DONE
-    if session.state.phase in (Phase.STAGE_COMPLETE, Phase.PAUSED):
-        return ExitCode.WAITING
-    if session.state.phase in (Phase.FAILED, Phase.CANCELLED):
-        return ExitCode.FAILED
-    # A job that waits for other jobs moves only if one of them does.
-    moving = [job for job in detail.jobs if job.status not in ENDED | WAITING]
-    if moving and all(job.status is JobStatus.PAUSED for job in moving):
-        return _decide_pause({job.status_reason for job in moving})
-    return None
-
-
-def _decide_pause(reasons: set[str | None]) -> ExitCode:
-    """Decide why a session stopped: lack of money, a user's turn, or an error."""
-    if reasons & FUNDS_REASONS:
-        return ExitCode.FUNDS
-    if reasons & SETUP_REASONS:
-        return ExitCode.CONFIGURATION
-    return ExitCode.WAITING if reasons == {JOB_PAUSED} else ExitCode.FAILED

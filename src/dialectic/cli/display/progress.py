@@ -24,7 +24,7 @@ from dialectic.contract.events import (
 )
 from dialectic.contract.sessions import SessionDetail, SessionRecord
 from dialectic.core.money.price import OFFLINE_PROVIDER, format_credits, format_roughly
-from dialectic.core.money.quote import Amount, Forecast, LineKey, Quote, add_up, build_forecast
+from dialectic.core.money.quote import Amount, LineKey, Quote, add_up, build_forecast
 from dialectic.live_calls import LiveCall
 
 
@@ -85,7 +85,8 @@ class ProgressCounts:
         if self.quote is not None:
             rest = build_forecast(self.quote.only(is_play=is_all_play), paid).rest
             if rest.calls:
-                return describe_forecast(Forecast(spent, rest), is_play=is_all_play)
+                whole = (spent + rest).credits
+                return describe_forecast(spent.credits, whole, is_play=is_all_play)
         return format_roughly(spent.credits, is_play=is_all_play)
 
 
@@ -111,7 +112,7 @@ class Counting:
             case StageEnded(status="complete"):
                 pass
             case StageEnded() | SessionCancelled():
-                self.counters.quote = None  # the session has ended, so no forecast
+                self.finish()
             case _:
                 pass
         self._display.show(event)
@@ -121,6 +122,10 @@ class Counting:
         self.counters.budget_credits = session.budget_credits
         self.counters.spent = (session.spent_credits - money, session.play_spent_credits - play)
         self._display.look(detail)
+
+    def finish(self) -> None:
+        """Forget the forecast: what it expected and did not come will not come."""
+        self.counters.quote = None
 
     def describe_total(self) -> str:
         """Describe all that was done and what it took, in one line."""

@@ -6,22 +6,21 @@ Also prints the messages about money before a run and when it pauses for lack of
 from __future__ import annotations
 
 import functools
-import json
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from uuid import UUID
 
 import click
 
 from dialectic.cli.backend import Backend
-from dialectic.cli.display.follow import FUNDS_REASONS, NEEDS_APPROVAL
+from dialectic.cli.display.session_end import FUNDS_REASONS, NEEDS_APPROVAL
 from dialectic.cli.error_report import advise, mark
 from dialectic.cli.options import name_command
 from dialectic.cli.terminal import ask_yes, count, echo_lines, say
 from dialectic.contract.base import read_credits
-from dialectic.contract.sessions import RunQuote, SessionDetail
+from dialectic.contract.quotes import RunQuote
+from dialectic.contract.sessions import SessionDetail
 from dialectic.core.job import JobStatus
 from dialectic.core.money.price import (
     CREDITS_PER_USD,
@@ -32,7 +31,6 @@ from dialectic.core.money.price import (
 from dialectic.core.money.quote import (
     Amount,
     AnswerLimit,
-    Forecast,
     Line,
     Quote,
     add_figures,
@@ -63,33 +61,18 @@ def show_quote(
     as_json: bool,
 ) -> None:
     """Print a quote and the optional parts: tables for people, one object for programs."""
-    quote, smaller = quoted.lines, quoted.smaller
     if as_json:
-        rungs = [
-            {
-                "rungs": one.rungs,
-                "left_out": one.left_out,
-                **one.lines.figures.as_dict(),
-                "money": one.lines.money(),
-            }
-            for one in smaller
-        ]
-        more = {
-            "shrink": rungs,
-            "budget_credits": budget_credits,
-            "fits": quoted.fits,
-            "answer_limits": [asdict(one) for one in quoted.answer_limits],
-        }
-        click.echo(json.dumps(quote.as_dict() | more, ensure_ascii=False))
+        click.echo(quoted.model_dump_json())
         return
+    quote, smaller = quoted.work, quoted.smaller
     limits = describe_limits(quoted.answer_limits, full_answers_only=full_answers_only)
     lines = [*draw_quote(quote, budget_credits, shows_max=shows_max), *limits]
     if smaller:
         lines.append("\nWhat can be left out with --shrink N, each with all before it:")
     for one in smaller:
-        calls = count(one.lines.planned_calls, "call")
-        price = _format(one.lines, one.lines.paid.likely)
-        lines.append(f"  {one.rungs} {calls:>10} {price:>12}  {one.left_out}")
+        calls = count(one.calls, "call")
+        price = format_roughly(read_credits(one.expected), is_play=one.is_play)
+        lines.append(f"  {one.shrink} {calls:>10} {price:>12}  {one.left_out}")
     echo_lines(lines)
 
 
@@ -219,11 +202,10 @@ def _draw_notes(quote: Quote, *, shows_max: bool) -> Iterator[str]:
             )
 
 
-def describe_forecast(forecast: Forecast, *, is_play: bool) -> str:
+def describe_forecast(spent_credits: int, whole_credits: int, *, is_play: bool) -> str:
     """Describe the cost so far and the expected total."""
     spent, whole = (
-        format_roughly(amount.credits, is_play=is_play)
-        for amount in (forecast.spent, forecast.whole)
+        format_roughly(amount, is_play=is_play) for amount in (spent_credits, whole_credits)
     )
     return f"{spent} so far, about {whole} in the end"
 

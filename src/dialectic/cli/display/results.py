@@ -88,23 +88,16 @@ async def _work(
     options: FollowOptions,
 ) -> ExitCode:
     begun = (await backend.look(session_id)).session
-    project_id, slug = begun.project_id, begun.project_slug
     if out is not None:
-        remember_copy(backend.settings.home, project_id, out)
-    versions = await list_new_versions(backend, project_id)
+        remember_copy(backend.settings.home, begun.project_id, out)
+    versions = await list_new_versions(backend, begun.project_id)
     if quote is None and not as_json:
         quote = await _find_rest(backend, session_id)
     with contextlib.ExitStack() as view:
-        display = view.enter_context(
-            open_display(
-                backend,
-                session_id,
-                as_json=as_json,
-                quiet=options.quiet,
-                quote=quote,
-                begun=begun,
-            )
+        opened = open_display(
+            backend, session_id, as_json=as_json, quiet=options.quiet, quote=quote, begun=begun
         )
+        display = view.enter_context(opened)
 
         async def follow(is_busy: IsBusy) -> ExitCode:
             awaits = not backend.is_local
@@ -115,15 +108,11 @@ async def _work(
         async def conclude(code: ExitCode) -> ExitCode:
             view.close()
             detail = await backend.look(session_id)
-            await backend.finish(project_id, session_id)
-            copy = await update_copy(backend, project_id, slug, out)
-            await tell_new_versions(backend, project_id, versions)
-            known = seen.contributions if seen is not None else frozenset()
+            copy = await _keep(backend, begun, out, versions)
             if as_json:
                 say_what_helps(code, detail)
             else:
-                with dropping_output():
-                    _name_documents(backend, detail, known, copy)
+                _name_documents(backend, detail, seen, copy)
                 await _say_end(backend, code, detail, display, copy, quiet=options.quiet)
             return say_warnings(detail, code, strict=strict)
 
@@ -139,13 +128,24 @@ async def _work(
     return code
 
 
+async def _keep(
+    backend: Backend, session: SessionRecord, out: Path | None, versions: Collection[str]
+) -> Path | None:
+    """Bring storage and the user's copy up to date; return the folder of the copy, if any."""
+    project_id = session.project_id
+    await backend.finish(project_id, session.id)
+    copy = await update_copy(backend, project_id, session.project_slug, out)
+    await tell_new_versions(backend, project_id, versions)
+    return copy
+
+
 async def _find_rest(backend: Backend, session_id: UUID) -> Quote | None:
     """Find the quote for the rest of a session; its view does without one if there is none."""
     try:
         quoted = (await backend.look(session_id, quote=True)).quote
     except DialecticError:
         return None
-    return None if quoted is None else quoted.rest
+    return None if quoted is None else quoted.work
 
 
 async def _say_end(
@@ -163,6 +163,7 @@ async def _say_end(
             display.say_total()
         say_what_helps(code, detail)
     elif not quiet:
+        display.finish()
         plan = await _find_plan_page(backend, detail.session)
         say_done(backend, detail.session, display.describe_total(), copy, plan)
     if not quiet:
@@ -189,14 +190,16 @@ def say_warnings(detail: SessionDetail, code: ExitCode, *, strict: bool) -> Exit
 
 
 def _name_documents(
-    backend: Backend, detail: SessionDetail, known: frozenset[UUID], out: Path | None
+    backend: Backend, detail: SessionDetail, seen: Seen | None, out: Path | None
 ) -> None:
     """Print the paths of the new finished documents for programs; people have seen the names."""
+    known = frozenset[UUID]() if seen is None else seen.contributions
     if sys.stdout.isatty():
         return
-    for one in detail.contributions:
-        if not one.is_intermediate and one.id not in known:
-            click.echo(_locate(backend, one.storage_path, out))
+    with dropping_output():
+        for one in detail.contributions:
+            if not one.is_intermediate and one.id not in known:
+                click.echo(_locate(backend, one.storage_path, out))
 
 
 def _locate(backend: Backend, path: str, out: Path | None) -> str:

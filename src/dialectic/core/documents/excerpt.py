@@ -1,21 +1,27 @@
-"""The first sentences of a document as plain text, for a card or a list. Pure.
+"""The title and the first sentences of a document as plain text, for a card or a list. Pure.
 
 Headings, code, tables and rules are not prose and are left out, markup around words is removed.
 Quotes count if there is nothing else. A document without prose, such as a table, has an empty
-excerpt.
+excerpt. Its title is a heading of its own; without one, its first sentence.
 """
 
 from __future__ import annotations
 
+import functools
 import html
 import itertools
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from dialectic.core.documents.front_matter import read_body
+from dialectic.core.documents.headings import build_matcher, find_firm_headings, fold_title
+from dialectic.core.process.definition import ExpectedDocument
 from dialectic.core.text import clean_text
 
 EXCERPT_CHARS_MAX = 300
+TITLE_CHARS_MAX = 120
+CARD_CHARS_MAX = 240
 # Prose that begins later is not found; this bounds the time for hostile texts.
 _READ_CHARS_MAX = 20_000
 # What is left after markup is removed from as much is longer than an excerpt, but for long links.
@@ -37,7 +43,59 @@ _INLINE: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?<![\w\\])(_{1,3})(?=\S)(.{1,300}?)(?<![\s\\])\1(?!\w)"), r"\2"),
     (re.compile(r"\\([!-/:-@\[-`{-~])"), r"\1"),
 )
+# As prompts write it: `## Summary`, in backticks.
+_NAMED_HEADING = re.compile(r"`#{1,6} ([^`\n]{1,200})`")
 _SENTENCE_END = re.compile(r"[.!?…。！？](?=\s|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What a card shows of a document."""
+
+    title: str
+    excerpt: str
+    words: int
+
+
+def build_card(text: str, expected: tuple[ExpectedDocument, ...] = (), template: str = "") -> Card:
+    """Build the card of a document; the headings that its process asks for say nothing about it.
+
+    Those are the headings of the documents that it expects, and those that the prompt's template
+    names.
+    """
+    body = read_body(text)
+    prose = build_excerpt(body, chars_max=TITLE_CHARS_MAX + CARD_CHARS_MAX)
+    title = _find_own_title(body[:_READ_CHARS_MAX], expected, list_named_titles(template))
+    if title is None:
+        title, prose = _split_sentence(prose)
+    return Card(title, _cut(prose, CARD_CHARS_MAX), len(body.split()))
+
+
+@functools.lru_cache(256)  # every answer of a step is asked for by the same template
+def list_named_titles(template: str) -> frozenset[str]:
+    """List the titles of the headings that a template asks for, reduced to their words."""
+    return frozenset(fold_title(found[1]) for found in _NAMED_HEADING.finditer(template))
+
+
+def _find_own_title(
+    body: str, expected: tuple[ExpectedDocument, ...], named: frozenset[str]
+) -> str | None:
+    """Find the first heading that the process did not ask for; None if there is none."""
+    matcher = build_matcher(expected)
+    for heading in find_firm_headings(body):
+        is_asked = matcher.find_meaning(heading.title) or fold_title(heading.title) in named
+        if not is_asked and (plain := _strip(heading.title)):
+            return _cut(plain, TITLE_CHARS_MAX)
+    return None
+
+
+def _split_sentence(prose: str) -> tuple[str, str]:
+    """Split prose after its first sentence, or where a title must end."""
+    end = _SENTENCE_END.search(prose, 0, TITLE_CHARS_MAX)
+    if end is not None:
+        return prose[: end.end()], prose[end.end() :].lstrip()
+    title = _cut(prose, TITLE_CHARS_MAX)
+    return title, prose[len(title.removesuffix("…")) :].lstrip() if title.endswith("…") else ""
 
 
 def build_excerpt(text: str, *, chars_max: int = EXCERPT_CHARS_MAX) -> str:
@@ -49,10 +107,15 @@ def build_excerpt(text: str, *, chars_max: int = EXCERPT_CHARS_MAX) -> str:
         # Some models put a fence around their whole answer.
         or _join(_list_prose(body, takes_quotes=True, takes_fenced=True))
     )
+    return _cut(_strip(prose), chars_max)
+
+
+def _strip(prose: str) -> str:
+    """Remove the markup around words."""
     for pattern, kept in _INLINE:
         prose = pattern.sub(kept, prose)
     plain, _ = clean_text(html.unescape(prose))
-    return _cut(" ".join(plain.split()), chars_max)
+    return " ".join(plain.split())
 
 
 def _join(lines: Iterator[str]) -> str:

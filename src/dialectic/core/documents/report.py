@@ -17,7 +17,7 @@ from uuid import UUID
 
 from dialectic.core.documents.offline_notice import list_notices
 from dialectic.core.documents.plan_page import PlanPage
-from dialectic.core.documents.safe_html import render_markdown
+from dialectic.core.documents.safe_html import render_markdown, show_invisible
 from dialectic.core.documents.shortcomings import describe_all, describe_document
 from dialectic.core.transfer.rows import ContributionRow, ProjectRows, SessionRow
 
@@ -48,6 +48,22 @@ class ReportSource:
     texts: Mapping[UUID, str]
     costs: Sequence[CostLine]
     total: str | None
+    has_drafts: bool = True
+    has_names: bool = True
+    # Known already, if the names of models are hidden.
+    notices: Sequence[str] | None = None
+
+    def list_notices(self) -> list[str]:
+        """List what a reader must know of the models, before anything else."""
+        if self.notices is not None:
+            return list(self.notices)
+        return list_notices(self.models, self.rows.project.initial_user_prompt)
+
+    @property
+    def models(self) -> list[str]:
+        """The models of the session, by seat."""
+        names = {row.id: row.api_identifier for row in self.rows.ai_providers}
+        return [names[model] for model in self.session.selected_model_ids]
 
     @property
     def documents(self) -> list[ContributionRow]:
@@ -57,7 +73,9 @@ class ReportSource:
         own = [
             row
             for row in self.rows.dialectic_contributions
-            if row.session_id == self.session.id and row.is_latest_edit
+            if row.session_id == self.session.id
+            and row.is_latest_edit
+            and (self.has_drafts or not row.is_intermediate)
         ]
         return sorted(
             own,
@@ -87,7 +105,7 @@ def build_policy() -> str:
 def build_report(source: ReportSource) -> str:
     """Build the whole file."""
     name = source.rows.project.project_name
-    title = html.escape(f"{name}: report of session {str(source.session.id)[:8]}")
+    title = _write(f"{name}: report of session {str(source.session.id)[:8]}")
     head = [
         "<!doctype html>",
         '<html lang="en">',
@@ -103,6 +121,11 @@ def build_report(source: ReportSource) -> str:
         "<body>",
     ]
     return "\n".join([*head, *_list_body(source), "</body>", "</html>"]) + "\n"
+
+
+def _write(text: str) -> str:
+    """Write a name or a sentence as HTML, with its invisible characters shown."""
+    return html.escape(show_invisible(text))
 
 
 def _list_body(source: ReportSource) -> Iterator[str]:
@@ -129,16 +152,14 @@ def _list_body(source: ReportSource) -> Iterator[str]:
 
 def _list_header(source: ReportSource) -> Iterator[str]:
     rows, session = source.rows, source.session
-    names = {row.id: row.api_identifier for row in rows.ai_providers}
-    models = [names[model] for model in session.selected_model_ids]
     yield "<header>"
-    yield f"<h1>{html.escape(rows.project.project_name)}</h1>"
-    for notice in list_notices(models, rows.project.initial_user_prompt):
-        yield f'<p class="notice">{html.escape(notice)}</p>'
+    yield f"<h1>{_write(rows.project.project_name)}</h1>"
+    for notice in source.list_notices():
+        yield f'<p class="notice">{_write(notice)}</p>'
     facts = f"Session {str(session.id)[:8]}, {len(source.documents):,} documents by "
-    yield f'<p class="soft">{html.escape(facts + ", ".join(dict.fromkeys(models)))}</p>'
+    yield f'<p class="soft">{_write(facts + ", ".join(dict.fromkeys(source.models)))}</p>'
     for warning in describe_all(source.documents):
-        yield f'<p class="notice">{html.escape(warning)}</p>'
+        yield f'<p class="notice">{_write(warning)}</p>'
     yield "</header>"
     places = ("plan", "documents", "lineage", "costs")
     links = "".join(f'<li><a href="#{place}">{place.capitalize()}</a></li>' for place in places)
@@ -173,7 +194,7 @@ def _list_documents(source: ReportSource, anchors: Mapping[str, str]) -> Iterato
         yield "<p>There are none yet.</p>"
     yield _link_all(final)
     for row in final:
-        yield f'<article id="{name_anchor(row)}">\n<h3>{html.escape(name_document(row))}</h3>'
+        yield f'<article id="{name_anchor(row)}">\n<h3>{_write(name_document(row))}</h3>'
         yield _describe(row)
         yield render_markdown(source.texts.get(row.id, ""), anchors=anchors, level=2)
         yield "</article>"
@@ -182,7 +203,7 @@ def _list_documents(source: ReportSource, anchors: Mapping[str, str]) -> Iterato
         yield '<p class="soft">What later steps were made of. Open one to read it.</p>'
     for row in drafts:
         yield f'<details id="{name_anchor(row)}">'
-        yield f"<summary>{html.escape(name_document(row))}</summary>"
+        yield f"<summary>{_write(name_document(row))}</summary>"
         yield _describe(row)
         yield render_markdown(source.texts.get(row.id, ""), anchors=anchors, level=2)
         yield "</details>"
@@ -191,8 +212,7 @@ def _list_documents(source: ReportSource, anchors: Mapping[str, str]) -> Iterato
 
 def _link_all(rows: Sequence[ContributionRow]) -> str:
     items = "".join(
-        f'<li><a href="#{name_anchor(row)}">{html.escape(name_document(row))}</a></li>'
-        for row in rows
+        f'<li><a href="#{name_anchor(row)}">{_write(name_document(row))}</a></li>' for row in rows
     )
     return f'<ol class="screen">{items}</ol>' if items else ""
 
@@ -200,7 +220,8 @@ def _link_all(rows: Sequence[ContributionRow]) -> str:
 def name_document(row: ContributionRow) -> str:
     """Name a document for people: what it is, who wrote it, and which of several it is."""
     words = row.contribution_type.replace("_", " ")
-    seat = "" if row.model_index is None else f", seat {row.model_index}"
+    is_named = row.model_index is None or row.model_name == f"Seat {row.model_index}"
+    seat = "" if is_named else f", seat {row.model_index}"
     number = "" if row.rank in (None, 1) else f", number {row.rank}"
     iteration = "" if row.iteration_number == 1 else f", iteration {row.iteration_number}"
     return f"{words.capitalize()} by {row.model_name}{seat}{number}{iteration}"
@@ -245,7 +266,7 @@ def _list_lineage(source: ReportSource) -> Iterator[str]:
 
 
 def _link_row(row: ContributionRow) -> str:
-    return f'<a href="#{name_anchor(row)}">{html.escape(name_document(row))}</a>'
+    return f'<a href="#{name_anchor(row)}">{_write(name_document(row))}</a>'
 
 
 def _link_source(
@@ -254,7 +275,8 @@ def _link_source(
     row = rows.get(source_id)
     if row is None:
         return "a document that is not kept"
-    return _link_row(current.get(row.original_model_contribution_id or row.id, row))
+    shown = current.get(row.original_model_contribution_id or row.id)
+    return _write(name_document(row)) if shown is None else _link_row(shown)
 
 
 def _list_costs(source: ReportSource) -> Iterator[str]:
@@ -266,7 +288,7 @@ def _list_costs(source: ReportSource) -> Iterator[str]:
         lines = [
             [
                 html.escape(line.stage),
-                html.escape(line.model),
+                _write(line.model),
                 html.escape(line.purpose),
                 f"{line.calls:,}",
                 f"{line.input_tokens:,}",

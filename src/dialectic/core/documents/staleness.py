@@ -7,7 +7,7 @@ only after its own sources are written again.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from uuid import UUID
@@ -53,6 +53,16 @@ def plan_rewrites(stale: Sequence[StaleDocument]) -> list[Rewrite]:
     after = {first_id: _list_needed(one, by_id, wanted) for first_id, one in wanted.items()}
     order = TopologicalSorter(after).static_order()
     return [Rewrite(first_id, after[first_id]) for first_id in order]
+
+
+def choose_rewrites(rewrites: Sequence[Rewrite], chosen: Collection[UUID]) -> list[Rewrite]:
+    """Keep the chosen documents and those that are made from them."""
+    kept: dict[UUID, Rewrite] = {}
+    for one in rewrites:
+        after = tuple(each for each in one.after if each in kept)
+        if one.first_id in chosen or after:
+            kept[one.first_id] = Rewrite(one.first_id, after)
+    return list(kept.values())
 
 
 def _list_needed(

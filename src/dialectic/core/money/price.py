@@ -7,6 +7,7 @@ rules but is displayed differently, so that it never looks like dollars.
 
 from __future__ import annotations
 
+import enum
 import re
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal, Inexact
@@ -150,10 +151,17 @@ def decide_output_cap(
 
     The cost stays below the automatic spending limit, so that parallel calls share a wallet. If
     that limit is too low for a useful answer, all funds count; `check_spend` asks for approval.
-    Raises if the funds or the context window are too small for the prompt and a useful answer.
+    An answer is not shortened for want of money that other calls hold: `check_spend` lets the call
+    wait for them. Raises if the funds or the context window are too small for the prompt and a
+    useful answer.
     """
     upper_tokens = count_upper_input(counted_input_tokens)
     possible = compute_possible_output(counted_input_tokens, card, wanted_tokens)
+    if funds.held_credits or funds.budget_held_credits:
+        freed = funds.build_freed()
+        needed = (freed, rates, counted_input_tokens, card, wanted_tokens)
+        if _is_affordable(*needed, fraction=fraction):
+            return possible
     useful = min(possible, USEFUL_OUTPUT_TOKENS)
     spendable, unasked = funds.spendable_credits, funds.compute_unasked_credits(fraction)
     lower = spendable if spendable is None or unasked is None else min(unasked, Decimal(spendable))
@@ -162,6 +170,25 @@ def decide_output_cap(
         if cap >= useful:
             return cap
     raise build_funds_error(funds, rates.cost(upper_tokens, useful))
+
+
+def _is_affordable(
+    funds: Funds,
+    rates: Rates,
+    counted_input_tokens: int,
+    card: ModelCard,
+    wanted_tokens: int,
+    *,
+    fraction: Decimal,
+) -> bool:
+    """Tell whether the funds pay for the longest possible answer."""
+    try:
+        cap = decide_output_cap(
+            funds, rates, counted_input_tokens, card, wanted_tokens, fraction=fraction
+        )
+    except FundsError:
+        return False
+    return cap == compute_possible_output(counted_input_tokens, card, wanted_tokens)
 
 
 def compute_possible_output(counted_input_tokens: int, card: ModelCard, wanted_tokens: int) -> int:
@@ -215,6 +242,8 @@ def check_spend(
         f"{funds.show(available)} available. No call was made. {advice[0].upper()}{advice[1:]}",
         is_held_by_others=_is_unasked(estimate_credits, funds.build_freed(), fraction),
         needed_credits=estimate_credits,
+        left_credits=available,
+        awaited_credits=_round_up(Decimal(estimate_credits) / fraction),
         is_play=funds.is_play,
         reason="wallet",
         remedy=remedy,
@@ -228,14 +257,31 @@ def check_funds(estimate_credits: int, funds: Funds, *, what: str = ONE_CALL) ->
         raise build_funds_error(funds, estimate_credits, what=what)
 
 
-def is_enough_now(error: FundsError, funds: Funds, fraction: Decimal) -> bool:
-    """Tell whether the funds, with all reservations released, now cover a failed call."""
-    needed, freed = error.needed_credits, funds.build_freed()
-    if needed is None:
+class Shortage(enum.Enum):
+    """What is to become of a call that lacked money."""
+
+    # There is enough by now.
+    OVER = enum.auto()
+    # Other calls hold what it needs: it waits for them.
+    HELD = enum.auto()
+    # Only a person can help.
+    LASTING = enum.auto()
+
+
+def decide_shortage(error: FundsError, funds: Funds, fraction: Decimal) -> Shortage:
+    """Decide what becomes of a call that lacked money, from the funds there are now."""
+    if error.needed_credits is None:
+        return Shortage.LASTING
+    if _is_enough(error, funds, fraction):
+        return Shortage.OVER
+    return Shortage.HELD if _is_enough(error, funds.build_freed(), fraction) else Shortage.LASTING
+
+
+def _is_enough(error: FundsError, funds: Funds, fraction: Decimal) -> bool:
+    needed, spendable = error.needed_credits or 0, funds.spendable_credits
+    if isinstance(error, SpendNeedsApproval) and not _is_unasked(needed, funds, fraction):
         return False
-    if isinstance(error, SpendNeedsApproval) and not _is_unasked(needed, freed, fraction):
-        return False
-    return freed.spendable_credits is None or needed <= freed.spendable_credits
+    return spendable is None or needed <= spendable
 
 
 def _is_unasked(estimate_credits: int, funds: Funds, fraction: Decimal) -> bool:
@@ -254,15 +300,19 @@ def build_funds_error(funds: Funds, needed_credits: int, *, what: str = ONE_CALL
         budget = funds.show(funds.budget_credits or 0)
         limit = f"only {funds.show(left)} is left of the session's budget of {budget}"
         reason, advice = "budget", "Raise the budget."
+        short, budget_credits = left, funds.budget_credits
         remedy = Remedy(RemedyAction.RAISE_BUDGET, session_id=funds.session)
     else:
         limit = f"only {funds.show(available or 0)} is available"
         reason, advice = "wallet", advise_top_up(is_play=funds.is_play)
+        short, budget_credits = available or 0, None
         remedy = Remedy(RemedyAction.TOP_UP, is_play=funds.is_play)
     return FundsError(
         f"{what} may cost {funds.show(needed_credits)}, but {limit}. No call was made. {advice}",
         is_held_by_others=free is None or needed_credits <= free,
         needed_credits=needed_credits,
+        left_credits=short,
+        budget_credits=budget_credits,
         is_play=funds.is_play,
         reason=reason,
         remedy=remedy,

@@ -13,15 +13,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from itertools import groupby
 from operator import attrgetter
 from typing import TypeAlias
 
 from dialectic.core.models.model import ModelCard
-from dialectic.core.money.price import CREDITS_PER_USD, price_call
+from dialectic.core.money.price import Funds, price_call
 from dialectic.core.process.definition import Kind
-from dialectic.core.strict_json import Json
 
 LineKey: TypeAlias = tuple[str, str, int]
 """The stage's slug, the output type, and the number of the model, from 1."""
@@ -98,19 +97,6 @@ class Figures:
         """The upper bound."""
         return self.worst + self.continuations + self.retries
 
-    def as_dict(self) -> Json:
-        return {
-            "planned_calls": self.planned_calls,
-            "expected": asdict(self.expected),
-            "worst": asdict(self.worst),
-            "expected_continuations": asdict(self.further),
-            "bound": {
-                "continuations": asdict(self.continuations),
-                "retries": asdict(self.retries),
-                "ceiling": asdict(self.ceiling),
-            },
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
@@ -125,6 +111,8 @@ class Line:
     figures: Figures
     # Calls whose prompt will probably not fit the model's context window.
     too_long: int = 0
+    # The limit of each answer, before any question of money; 0 if the line has no answers.
+    answer_limit_tokens: int = 0
 
     def __add__(self, other: Line) -> Line:
         """Add more calls of the same step by the same model."""
@@ -155,9 +143,6 @@ class Duration:
 
     def __add__(self, other: Duration) -> Duration:
         return Duration(self.expected_s + other.expected_s, self.worst_s + other.worst_s)
-
-    def as_dict(self) -> dict[str, float]:
-        return {"expected": round(self.expected_s, 1), "worst": round(self.worst_s, 1)}
 
 
 # How much of the expected price the lengths of documents may add, before and after documents of the
@@ -255,37 +240,18 @@ class Quote:
         stages = groupby(self.lines, key=attrgetter("stage_slug"))
         return [(slug, tuple(lines)) for slug, lines in stages]
 
-    def as_dict(self) -> Json:
-        """Convert to JSON. Credits are millionths of a US dollar."""
-        return {
-            "process": self.process_name,
-            "models": list(self.models),
-            **self.figures.as_dict(),
-            "money": self.money(),
-            "time_s": self.duration.as_dict(),
-            "learned_from": {"here": self.documents_here, "earlier": self.documents_earlier},
-            "stages": [
-                {
-                    "stage_slug": slug,
-                    **add_figures(lines).as_dict(),
-                    "time_s": self.durations.get(slug, Duration()).as_dict(),
-                    "steps": [_describe_step(name, some) for name, some in list_steps(lines)],
-                }
-                for slug, lines in self.list_stages()
-            ],
-        }
 
-    def money(self) -> Json:
-        """Build the prices, dollars and play money separately."""
-        paid, played = (self.only(is_play=is_play).figures for is_play in (False, True))
-        return {
-            "is_play_money": self.is_play_money,
-            "expected_usd": paid.likely.credits / CREDITS_PER_USD,
-            "rarely_above_usd": self.compute_bound(paid).credits / CREDITS_PER_USD,
-            "worst_usd": paid.worst.credits / CREDITS_PER_USD,
-            "ceiling_usd": paid.ceiling.credits / CREDITS_PER_USD,
-            "expected_play_credits": played.likely.credits,
-        }
+def find_end(quote: Quote, funds: Iterable[Funds]) -> str | None:
+    """Find the stage in which the money is expected to be used up; None if it suffices."""
+    ends: set[str] = set()
+    for each in funds:
+        left_credits, price = each.spendable_credits, 0
+        for slug, lines in quote.only(is_play=each.is_play).list_stages():
+            price += add_figures(lines).likely.credits
+            if left_credits is not None and price > left_credits:
+                ends.add(slug)
+                break
+    return next((slug for slug, _ in quote.list_stages() if slug in ends), None)
 
 
 def join_quotes(quotes: Sequence[Quote]) -> Quote:
@@ -298,24 +264,6 @@ def join_quotes(quotes: Sequence[Quote]) -> Quote:
         for slug, duration in quote.durations.items():
             durations[slug] = durations.get(slug, Duration()) + duration
     return replace(quotes[0], lines=tuple(lines.values()), durations=durations)
-
-
-def _describe_step(name: str, lines: tuple[Line, ...]) -> Json:
-    return {
-        "name": name,
-        "output_type": lines[0].output_type,
-        **add_figures(lines).as_dict(),
-        "models": [
-            {
-                "model": line.model_name,
-                "model_index": line.model_index,
-                "is_play_money": line.is_play,
-                "calls_too_long": line.too_long,
-                **line.figures.as_dict(),
-            }
-            for line in lines
-        ],
-    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -340,9 +288,6 @@ class Forecast:
     def whole(self) -> Amount:
         return self.spent + self.rest
 
-    def as_dict(self) -> Json:
-        return {**asdict(self), "whole": asdict(self.whole)}
-
 
 @dataclass(frozen=True, slots=True)
 class SessionForecast:
@@ -351,21 +296,14 @@ class SessionForecast:
     rest: Quote
     spent: Amount
     spent_play: Amount
-    # Where the available money will limit the answers.
+    # What may be spent now, of each kind of money; where it will limit the answers.
+    funds: tuple[Funds, ...] = ()
     answer_limits: tuple[AnswerLimit, ...] = ()
 
     def build_forecast(self, *, is_play: bool) -> Forecast:
         """Build the forecast in real money or in play money."""
         spent = self.spent_play if is_play else self.spent
         return Forecast(spent, self.rest.only(is_play=is_play).figures.likely)
-
-    def as_dict(self) -> Json:
-        forecasts = {
-            name: self.build_forecast(is_play=is_play).as_dict()
-            for name, is_play in (("money", False), ("play_money", True))
-        }
-        limits = [asdict(limit) for limit in self.answer_limits]
-        return self.rest.as_dict() | {"forecast": forecasts, "answer_limits": limits}
 
 
 def build_forecast(quote: Quote, done: Mapping[LineKey, Amount]) -> Forecast:
@@ -395,6 +333,8 @@ class Sample:
     output_tokens: int
     text_bytes: int
     elapsed_ms: int
+    # The output tokens that 19 of 20 of them did not exceed.
+    long_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -432,6 +372,25 @@ class OutputStatistics:
             return None
         tokens, text_bytes = sum(s.output_tokens for s in found), sum(s.text_bytes for s in found)
         return Size(tokens / documents, text_bytes / documents)
+
+    def find_long_tokens(self, kind: Kind, model_name: str, *, documents_min: int) -> int | None:
+        """Find what 19 of 20 earlier documents of a kind by one model did not exceed.
+
+        None if there are too few. Those of this session do not count: they change while it runs.
+        """
+        found = [
+            s
+            for s in self.samples
+            if s.kind == kind and s.model_name == model_name and not s.is_here
+        ]
+        if sum(s.documents for s in found) < documents_min:
+            return None
+        return max(s.long_tokens for s in found)
+
+    @property
+    def earlier(self) -> OutputStatistics:
+        """The samples of earlier sessions."""
+        return replace(self, samples=tuple(s for s in self.samples if not s.is_here))
 
     def find_density(self, model_name: str) -> float | None:
         """Find a model's billed output tokens per byte of document."""

@@ -30,6 +30,7 @@ from dialectic.core.process.definition import (
     OnChildFailure,
     Overflow,
     Overlay,
+    PointsRule,
     Process,
     ProcessFile,
     Shrink,
@@ -38,6 +39,7 @@ from dialectic.core.process.definition import (
     Strategy,
     Transition,
 )
+from dialectic.core.process.points import list_points_errors
 from dialectic.core.process.reductions import list_sample_errors, list_shrink_errors
 from dialectic.core.strict_json import Json
 from dialectic.core.suggestion import find_near
@@ -68,6 +70,7 @@ _ENTRIES: dict[str, tuple[str, type[BaseModel]]] = {
     "seats": ("seat", Angle),
     "inputs_required": ("inputs_required", InputRule),
     "expected_output_artifacts": ("expected_output_artifacts", ExpectedDocument),
+    "points": ("points", PointsRule),
 }
 
 # By the name of a field that holds one object: its model.
@@ -160,7 +163,11 @@ def _describe_one(first: ErrorDetails, content: Any, whole: type[BaseModel]) -> 
 
 
 def _name_entry(node: Any, index: int) -> str:
-    names = [node.get(key) for key in ("slug", "name", "key", "type")] if type(node) is dict else []
+    names = (
+        [node.get(key) for key in ("slug", "name", "key", "type", "heading")]
+        if type(node) is dict
+        else []
+    )
     return next((repr(n[:80]) for n in names if isinstance(n, str) and n), str(index + 1))
 
 
@@ -190,6 +197,7 @@ def _list_errors(file: ProcessFile, prompts: Mapping[str, str]) -> Iterator[str]
         yield from _list_prompt_errors(where, stage, prompts)
         yield from _list_step_order_errors(where, stage)
         yield from _list_document_errors(where, stage.expected_output_artifacts)
+        yield from list_points_errors(where, stage, prompts)
         for step in stage.steps:
             inner = f"{where}: step {step.name!r}"
             yield from _list_name_errors(inner, stage.slug, step.output_type)

@@ -31,6 +31,7 @@ STEPS_MAX = 20
 SHRINK_MAX = 20
 SYNONYMS_MAX = 20
 ANGLES_MAX = 20
+POINTS_MAX = 100
 STANCE_CHARS_MAX = 1_000
 TEMPERATURE_MAX = 2.0
 EXPECTED_TOKENS_MAX = 1_000_000
@@ -118,6 +119,20 @@ class Compressor(enum.StrEnum):
     ABSTRACT = "abstract"
 
 
+class Holds(enum.StrEnum):
+    """What the points of a section are: `dialectic.provenance` traces and counts them by it."""
+
+    CLAIM = "claim"
+    OBJECTION = "objection"
+    REQUIREMENT = "requirement"
+    TAKEN = "taken"
+    REFUSED = "refused"
+    DECISION = "decision"
+    QUESTION = "question"
+    STEP = "step"
+    ASIDE = "aside"  # repeats what other sections say: counts for nothing
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
@@ -162,6 +177,15 @@ class ExpectedDocument(_Part):
     json_key: str | None = Field(default=None, min_length=1)
     # For the lead model: each subsection becomes a file of the agreed plan, in Pending/.
     fills_pending: StrictBool = False
+
+
+class PointsRule(_Part):
+    """What a section of an answer holds, by its heading; `claim` where no rule says otherwise."""
+
+    heading: str = Field(pattern=HEADING)
+    holds: Holds
+    # The step whose answers have the section; all answers of the stage if absent.
+    step: str | None = Field(default=None, pattern=STEP_NAME)
 
 
 class Length(_Part):
@@ -236,6 +260,7 @@ class Stage(_Part):
     inputs_required: tuple[InputRule, ...] = ()
     steps: tuple[Step, ...] = Field(default=(), max_length=STEPS_MAX)
     expected_output_artifacts: tuple[ExpectedDocument, ...] = ()
+    points: tuple[PointsRule, ...] = Field(default=(), max_length=POINTS_MAX)
     # As in a step, for a stage without steps.
     compressor: Compressor = Compressor.EXTRACT
     length: Length | None = None
@@ -264,6 +289,11 @@ class Stage(_Part):
             if rule.stage_slug not in (None, self.slug)
         ]
         return tuple(dict.fromkeys(names))
+
+    def list_points(self, output_type: str) -> list[PointsRule]:
+        """List what the sections of answers of a type hold."""
+        steps = {step.name for step in self.steps if step.output_type == output_type}
+        return [rule for rule in self.points if rule.step is None or rule.step in steps]
 
     def load_step(self, name: str) -> Step:
         return next(step for step in self.steps if step.name == name)

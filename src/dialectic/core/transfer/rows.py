@@ -32,8 +32,8 @@ from dialectic.core.strict_json import Json
 from dialectic.core.text import clean_line
 from dialectic.core.transfer.bundle_format import Several
 
-# Columns that belong to the installation.
-OWNERS = frozenset({"tenant_id", "user_id"})
+# Columns that belong to the installation: whose a row is, and in which transaction it changed.
+OWNERS = frozenset({"tenant_id", "user_id", "changed_in"})
 # A file of the largest size has about this many, with each on a line of its own.
 VALUES_MAX = 2_000_000
 
@@ -310,6 +310,10 @@ class ContributionRow(Row):
     original_model_contribution_id: Annotated[UUID | None, _Contribution]
     # Bundles of earlier versions have none.
     manifest: ManifestJson = None
+    # Bundles of earlier versions have none: an import makes them of the text.
+    title: str = ""
+    excerpt: str = ""
+    words: Count = 0
     created_at: Moment
     content_in: ContentIn
     content: str | None
@@ -358,10 +362,18 @@ class FeedbackRow(Row):
     stage_slug: str
     iteration_number: Nth
     target_contribution_id: Annotated[UUID | None, _Contribution]
-    feedback_type: Literal["stage", "response", "rating"]
+    feedback_type: Literal["stage", "response", "rating", "ruling"]
     content: str
     rating: Annotated[int, Field(ge=1, le=5)] | None
+    subject_id: UUID | None = None
+    subject: str | None = None
+    verdict: Literal["keep", "change", "drop", "own"] | None = None
+    position_id: UUID | None = None
+    upheld: str | None = None
+    rejected: tuple[str, ...] | None = None
+    withdrawn_at: Moment | None = None
     created_at: Moment
+    updated_at: Moment | None = None
 
 
 class ResourceRow(Row):

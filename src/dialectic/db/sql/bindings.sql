@@ -46,6 +46,26 @@ create or replace trigger holds_never_vanish
   before delete or truncate on dialectic.token_wallet_holds
   for each statement execute function dialectic.refuse_change();
 
+-- Followed rows: which transaction changed them, and what is gone.
+create or replace trigger projects_followed
+  before insert or update or delete on dialectic.dialectic_projects
+  for each row execute function dialectic.follow_change('project');
+create or replace trigger sessions_followed
+  before insert or update on dialectic.dialectic_sessions
+  for each row execute function dialectic.follow_change('session');
+create or replace trigger contributions_followed
+  before insert or update on dialectic.dialectic_contributions
+  for each row execute function dialectic.follow_change();
+create or replace trigger feedback_followed
+  before insert or update or delete on dialectic.dialectic_feedback
+  for each row execute function dialectic.follow_change('feedback');
+create or replace trigger chats_followed
+  before insert or update or delete on dialectic.chats
+  for each row execute function dialectic.follow_change('chat');
+create or replace trigger messages_followed
+  after insert or update on dialectic.chat_messages
+  for each row execute function dialectic.touch_chat();
+
 -- Row-level security: four policies per table, one per command, all with the same test. The
 -- sub-select is evaluated once per query. Enabled, not forced: the owner's functions must see all
 -- tenants, and the owner cannot log in.

@@ -7,12 +7,13 @@ grant usage on schema dialectic to dialectic_app, dialectic_worker;
 grant execute on function dialectic.now(), dialectic.current_tenant(), dialectic.act_for(uuid),
   dialectic.is_runnable(dialectic.dialectic_job_status), dialectic.is_ended(dialectic.dialectic_job_status),
   dialectic.is_under_way(uuid, uuid, integer),
-  dialectic.error_entry(integer, text, text, jsonb, jsonb),
+  dialectic.error_entry(integer, text, text, jsonb, jsonb, jsonb),
   dialectic.announce(uuid, text, jsonb),
   dialectic.announce_to_user(uuid, text, text, text, jsonb, text, jsonb, boolean),
   dialectic.begin_stage(uuid, integer, text),
   dialectic.read_events(bigint, uuid, integer),
   dialectic.list_news(uuid[], bigint[]),
+  dialectic.list_changed_tenants(uuid[], text[]), dialectic.is_newer(xid8, pg_snapshot),
   dialectic.mark_files_written(uuid, text[], text[]),
   dialectic.allow_probes(uuid), dialectic.list_endpoints(),
   dialectic.add_tallies(text[], bigint[]),
@@ -25,7 +26,7 @@ grant execute on function
     bigint, numeric, numeric, bigint, bigint),
   dialectic.settle_hold(text, bigint, bigint, text, boolean, jsonb, text[], uuid, text),
   dialectic.void_hold(text), dialectic.lose_hold(text),
-  dialectic.load_funds(uuid, uuid, uuid, boolean)
+  dialectic.load_funds(uuid, uuid, uuid, boolean), dialectic.read_funds(uuid, uuid, uuid, boolean)
   to dialectic_app, dialectic_worker;
 -- Rate-limit functions that a model call needs, from a job or from a chat.
 grant execute on function
@@ -34,6 +35,15 @@ grant execute on function
   to dialectic_app, dialectic_worker;
 grant execute on function dialectic.make_description_due(uuid, uuid)
   to dialectic_app, dialectic_worker;
+-- Drafts: workers write them, the app reads them and says who watches.
+grant execute on function dialectic.watch_drafts(uuid[], uuid[], interval),
+  dialectic.read_drafts(uuid[], uuid[], uuid[], integer[], integer[], integer[], text[], integer)
+  to dialectic_app;
+grant execute on function
+  dialectic.write_drafts(uuid[], uuid[], integer[], integer[], text[], integer[], text[], integer[],
+    interval[]),
+  dialectic.sweep_drafts()
+  to dialectic_worker;
 grant execute on function dialectic.load_figures() to dialectic_app;
 grant execute on function
   dialectic.drop_seat(uuid, integer, integer), dialectic.settle_stages(uuid, integer)
@@ -45,6 +55,7 @@ grant execute on function
   dialectic.list_ended_tokens(uuid[], uuid[]),
   dialectic.create_organization(uuid, text), dialectic.set_member(uuid, text, text),
   dialectic.remove_member(uuid, uuid), dialectic.list_tenants(uuid),
+  dialectic.find_share(bytea),
   dialectic.clock(), dialectic.claim_key(uuid, text, bytea, uuid, uuid, interval)
   to dialectic_app;
 grant execute on function dialectic.sweep_access(interval, integer) to dialectic_worker;
@@ -76,16 +87,21 @@ revoke insert, update, delete on
   dialectic.schema_migrations, dialectic.dialectic_job_moves, dialectic.dialectic_session_moves,
   dialectic.tenants, dialectic.users, dialectic.memberships, dialectic.notification_counters,
   dialectic.token_wallets, dialectic.token_wallet_holds, dialectic.token_wallet_transactions,
-  dialectic.dialectic_session_spending
+  dialectic.dialectic_session_spending, dialectic.dialectic_removals
   from dialectic_app, dialectic_worker;
+-- Roles change by functions alone; how a member wants the pages is the member's own.
+grant update (preferences) on dialectic.memberships to dialectic_app;
 revoke delete on dialectic.dialectic_generation_jobs from dialectic_worker;
+revoke insert, update, delete on dialectic.dialectic_drafts, dialectic.dialectic_draft_watches
+  from dialectic_app, dialectic_worker;
 -- Endpoint state belongs to no tenant: only functions access it.
 revoke all on dialectic.dialectic_endpoints, dialectic.dialectic_endpoint_calls
   from dialectic_app, dialectic_worker;
 -- The same holds for request buckets and counters. Workers do not need tokens or keys.
 revoke all on dialectic.request_buckets, dialectic.dialectic_tallies
   from dialectic_app, dialectic_worker;
-revoke all on dialectic.access_tokens, dialectic.idempotency_keys from dialectic_worker;
+revoke all on dialectic.access_tokens, dialectic.idempotency_keys, dialectic.dialectic_shares
+  from dialectic_worker;
 -- Workers use tenants' own endpoints; only the app changes them.
 revoke insert, update, delete on dialectic.tenant_endpoints from dialectic_worker;
 -- Chunks are immutable.

@@ -15,6 +15,7 @@ from uuid import UUID
 import asyncpg
 
 from dialectic.core.access import Role, Scope, TokenKind
+from dialectic.core.strict_json import Json
 from dialectic.db.pool import Connection, Database, read_rule
 from dialectic.db.queries import find_row, get_row, list_rows, load_queries
 from dialectic.db.tables.records import Account
@@ -66,6 +67,27 @@ async def load_wallet_id(connection: Connection, user_id: UUID) -> UUID:
     found: UUID | None = await connection.fetchval(SQL["find_wallet"], user_id)
     if found is None:
         raise NotFound(f"User {user_id} has no wallet in this account.")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A user of a tenant, as they see themselves."""
+
+    name: str
+    preferences: Json
+    # Notifications not read yet.
+    unread: int
+
+
+async def load_profile(connection: Connection, user_id: UUID) -> Profile:
+    """Load a user of the tenant, their preferences and their unread notifications."""
+    return await get_row(connection, Profile, SQL["load_profile"], user_id)
+
+
+async def change_preferences(connection: Connection, user_id: UUID, changes: Json) -> Json:
+    """Change some preferences of a user; a null removes one. Return all of them."""
+    found: Json = await connection.fetchval(SQL["change_preferences"], user_id, changes)
     return found
 
 
@@ -176,6 +198,14 @@ async def find_root(connection: Connection, session_id: UUID) -> tuple[UUID, UUI
     """Find the tenant and the id of the token that a browser session was started with."""
     row = await connection.fetchrow(SQL["find_root"], session_id)
     return None if row is None else (row["stands_for_tenant_id"], row["stands_for_token_id"])
+
+
+async def renew_session(connection: Connection, session_id: UUID, life: timedelta) -> datetime:
+    """Let a browser session last this long from now on; return when it expires."""
+    found: datetime | None = await connection.fetchval(SQL["renew_session"], session_id, life)
+    if found is None:
+        raise NotFound("This request has no browser session. Sign in to start one.")
+    return found
 
 
 # -- organisations ---------------------------------------------------------------------------------

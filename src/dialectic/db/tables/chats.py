@@ -72,9 +72,16 @@ async def list_chats(connection: Connection, *, limit: int) -> list[Json]:
     return await list_plain(connection, SQL["list_chats"], limit)
 
 
-async def list_messages(connection: Connection, chat_id: UUID) -> list[Json]:
-    """List the messages of a chat, oldest first."""
-    return await list_plain(connection, SQL["list_messages"], chat_id)
+async def list_messages(
+    connection: Connection, chat_id: UUID, *, rewound: bool = False
+) -> list[Json]:
+    """List the messages of a chat's thread, oldest first; or those that are not in it."""
+    return await list_plain(connection, SQL["list_messages"], chat_id, rewound)
+
+
+async def switch_branch(connection: Connection, chat_id: UUID, message_id: UUID) -> bool:
+    """Make the thread of a message the current one; say whether the chat has the message."""
+    return bool(await connection.fetch(SQL["switch_branch"], chat_id, message_id))
 
 
 async def find_message(connection: Connection, message_id: UUID) -> Json | None:

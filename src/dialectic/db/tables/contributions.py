@@ -6,7 +6,7 @@ Independent of how turns are joined. Functions take the connection of a tenant's
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -61,6 +61,10 @@ class NewContribution:
     processing_time_ms: int
     # The parts of its last turn's prompt.
     manifest: Json | None = None
+    # What a card shows of it.
+    title: str = ""
+    excerpt: str = ""
+    words: int = 0
 
 
 async def insert_contribution(
@@ -132,6 +136,19 @@ async def insert_chunk(connection: Connection, job: Job, new: NewChunk) -> None:
         "manifest": said.manifest,
     }
     await connection.execute(SQL["insert_chunk"], build_record(job, columns))
+
+
+async def read_begun(connection: Connection, version_ids: Sequence[UUID]) -> tuple[Chunk, ...]:
+    """Read the turns of versions that another document goes on with.
+
+    Their tokens and their time belong to those versions.
+    """
+    begun = []
+    for version_id in version_ids:
+        for chunk in await read_chunks(connection, version_id):
+            usage = replace(chunk.usage, input_tokens=0, output_tokens=0)
+            begun.append(replace(chunk, usage=usage, elapsed_ms=0))
+    return tuple(begun)
 
 
 async def read_chunks(connection: Connection, contribution_id: UUID) -> tuple[Chunk, ...]:

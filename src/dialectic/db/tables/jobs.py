@@ -13,17 +13,20 @@ from datetime import timedelta
 from typing import Any, TypeAlias
 from uuid import UUID
 
+import asyncpg
 from pydantic import BaseModel
 
 from dialectic.core.job import Job, JobKey, JobStatus
 from dialectic.core.strict_json import Json
 from dialectic.db.pool import Connection, Database
-from dialectic.db.queries import build_row, find_row, list_plain, load_queries
+from dialectic.db.queries import build_row, find_row, load_queries
 from dialectic.errors import DialecticError, LeaseLost
 
 logger = logging.getLogger(__name__)
 
 SQL = load_queries("jobs")
+# A job that waits for money is claimed after this time even if nothing has woken it.
+AWAIT_FUNDS_MAX = timedelta(minutes=10)
 SWEEP_LIMIT = 500
 
 SessionKey: TypeAlias = tuple[UUID, UUID]
@@ -296,6 +299,8 @@ class AttemptError:
     # The provider's response, as JSON values that PostgreSQL accepts.
     raw: Json | None = None
     remedy: Json | None = None
+    # The amounts of a lack of money.
+    figures: Json | None = None
 
 
 async def retry(
@@ -315,6 +320,25 @@ async def postpone(
     await _fenced(connection, "postpone", job, code, delay, is_in_trouble)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwaitedFunds:
+    """The free money that a call needs, while other calls hold it."""
+
+    code: str
+    credits: int
+    is_play: bool
+    figures: Json
+
+
+async def await_funds(connection: Connection, job: Job, awaited: AwaitedFunds) -> None:
+    """Let a job wait for money that other calls hold: not an error, uses up no retry.
+
+    It is not claimed again before enough money is free.
+    """
+    arguments = (awaited.credits, awaited.is_play, awaited.figures)
+    await _fenced(connection, "await_funds", job, awaited.code, AWAIT_FUNDS_MAX, *arguments)
+
+
 async def fail(
     connection: Connection, job: Job, error: AttemptError, *, retries_used_up: bool = False
 ) -> None:
@@ -326,7 +350,8 @@ async def fail(
 
 async def pause(connection: Connection, job: Job, error: AttemptError) -> None:
     """Pause a job until a user acts, with the reason and the remedy."""
-    await _fenced(connection, "pause", job, error.code, error.message, error.raw, error.remedy)
+    arguments = (error.code, error.message, error.raw, error.remedy, error.figures)
+    await _fenced(connection, "pause", job, *arguments)
 
 
 async def release(connection: Connection, job: Job) -> None:
@@ -349,10 +374,17 @@ async def pause_session(connection: Connection, session_id: UUID) -> None:
 
 
 async def resume_session(
-    connection: Connection, session_id: UUID, *, approves_spend: bool = False
+    connection: Connection,
+    session_id: UUID,
+    *,
+    approves_spend: bool = False,
+    stage: str | None = None,
 ) -> None:
-    """Resume a session's paused jobs; calls over the automatic limit need `approves_spend`."""
-    await connection.execute(SQL["resume_session"], session_id, approves_spend)
+    """Resume a session's paused jobs, or those of one stage.
+
+    Calls over the automatic limit need `approves_spend`.
+    """
+    await connection.execute(SQL["resume_session"], session_id, approves_spend, stage)
 
 
 async def resume_funded(connection: Connection, wallet_id: UUID) -> list[UUID]:
@@ -384,11 +416,6 @@ async def cancel_job(connection: Connection, session_id: UUID, job_id: UUID) -> 
     return await connection.fetchval(SQL["cancel_job"], session_id, job_id) is not None
 
 
-async def list_of_session(connection: Connection, session_id: UUID) -> list[Json]:
-    """List a session's jobs, for display."""
-    return await list_plain(connection, SQL["list_of_session"], session_id)
-
-
 async def list_children(
     connection: Connection, parent_id: UUID
 ) -> dict[tuple[int, int], JobStatus]:
@@ -406,7 +433,11 @@ class StoredJob:
     stage_slug: str
     iteration_number: int
     parent_job_id: UUID | None
+    # The step of the job above that it belongs to; its own step, and what that needs.
     step_number: int
+    current_step: int
+    on_child_failure: str
+    quorum_min: int | None
     payload: Json
     status: JobStatus
     status_reason: str | None
@@ -428,6 +459,37 @@ async def rerun_failed(
     """
     rows = await connection.fetch(SQL["rerun_failed"], session_id, iteration, list(without))
     return sorted({row["stage_slug"] for row in rows})
+
+
+async def list_rerun(
+    connection: Connection, session_id: UUID, job_id: UUID
+) -> list[asyncpg.Record]:
+    """List a job that has ended, and the jobs that run again with it."""
+    return list(await connection.fetch(SQL["list_rerun"], session_id, job_id))
+
+
+async def list_failed(
+    connection: Connection, session_id: UUID, iteration: int
+) -> list[asyncpg.Record]:
+    """List the jobs of an iteration that failed or were cancelled."""
+    return list(await connection.fetch(SQL["list_failed"], session_id, iteration))
+
+
+async def rerun_jobs(connection: Connection, session_id: UUID, job_ids: Sequence[UUID]) -> None:
+    """Rerun some jobs that have ended without completing."""
+    await connection.execute(SQL["rerun_jobs"], session_id, list(job_ids))
+
+
+async def take_back(connection: Connection, session_id: UUID, job_id: UUID) -> int | None:
+    """Take a running call from its worker; return its seat, or None if it does not run."""
+    seat: int | None = await connection.fetchval(SQL["take_back"], session_id, job_id)
+    return seat
+
+
+async def count_siblings(connection: Connection, parent_id: UUID, job_id: UUID) -> int:
+    """Count the other jobs of a step that have completed or still may; lock the one above."""
+    count: int = await connection.fetchval(SQL["count_siblings"], parent_id, job_id)
+    return count
 
 
 async def reseat(

@@ -72,6 +72,11 @@ async def list_pages(connection: Connection, slug: str) -> list[str]:
     return [row["path"] for row in rows]
 
 
+async def touch_project(connection: Connection, project_id: UUID) -> None:
+    """Tell followers that a person has worked on the plan, which only storage holds."""
+    await connection.execute(SQL["touch_project"], project_id)
+
+
 async def list_plan_items(connection: Connection, project_id: UUID) -> list[PlanItem]:
     """List what we wrote into the work folders of a project, also what is superseded."""
     return await list_rows(connection, PlanItem, SQL["list_plan_items"], project_id)

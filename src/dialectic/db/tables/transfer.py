@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
+from dialectic.core.documents.excerpt import build_card
 from dialectic.core.process.definition import Process
 from dialectic.core.strict_json import Json
 from dialectic.core.text import clean_text
@@ -138,7 +139,9 @@ async def insert_project(
 async def write_text(connection: Connection, account: Account, row: TextRow, text: str) -> None:
     """Write the text of a contribution or a resource; insert a chunk whole (it is immutable)."""
     if isinstance(row, ContributionRow):
-        await connection.execute(SQL["write_contribution_text"], row.id, text)
+        card = build_card(text)
+        shown = (card.title, card.excerpt, card.words)
+        await connection.execute(SQL["write_contribution_text"], row.id, text, *shown)
     elif isinstance(row, ChunkRow):
         await connection.execute(SQL["insert_chunks"], [_as_columns(account, row, text)])
     else:

@@ -166,6 +166,16 @@ class Node:
     budget_tokens: int
 
 
+def decide_reader_room(input_max: int, frame_tokens: int, context_tokens: int) -> int:
+    """Decide the room for documents in a reader's prompt, of which the frame is all the rest.
+
+    Documents get what the frame leaves, and at least half of what they share with the resources in
+    it: long resources are shortened before they leave the documents nothing.
+    """
+    left = input_max - frame_tokens
+    return max(left, (left + context_tokens) // 2)
+
+
 def decide_level(sizes: Sequence[int], room: Room) -> tuple[Node, ...]:
     """Decide which neighbours to merge; none if all documents fit the reader.
 

@@ -24,6 +24,7 @@ from dialectic.pipeline.fit.combine import (
     ROOM_TOKENS_MIN,
     combine_inputs,
     count_prompt,
+    decide_reader_room,
     measure_items,
 )
 from dialectic.pipeline.fit.embed import Library
@@ -74,12 +75,16 @@ async def choose_compressor(turn: Turn) -> Extractor:
 
 
 def measure_room(material: Material, card: ModelCard) -> int | None:
-    """Measure a prompt's room for its inputs; None if they fit unchanged."""
+    """Measure a prompt's room for its inputs; None if they need not change."""
     request = build_request(material, card, {})
     input_max = compute_input_max(card, request.max_output_tokens)
     if count_request_tokens(request, card).upper_tokens <= input_max:
         return None
     empty = replace(material.words, inputs=())
-    room = input_max - count_prompt(material.system, compose_prompt(empty), card)
+    frame = count_prompt(material.system, compose_prompt(empty), card)
+    room = decide_reader_room(input_max, frame, sum(measure_items(empty.context, card)))
+    size = sum(measure_items(material.words.inputs, card))
+    if size <= room and room > input_max - frame:
+        return None  # the resources are too long, not the inputs
     # The inputs do not fit, so they exceed the room; keep that true despite rounding.
-    return min(room, sum(measure_items(material.words.inputs, card)) - 1)
+    return min(room, size - 1)

@@ -43,6 +43,14 @@ class Turn:
     context: JobContext
     material: Material
     card: ModelCard
+    # How long its answer may be, before any question of money; None for the model's own limit.
+    answer_limit_tokens: int | None = None
+
+    @property
+    def output_cap(self) -> int:
+        """The longest answer to ask for."""
+        cap = compute_output_cap(self.material.max_output_tokens, self.card)
+        return cap if self.answer_limit_tokens is None else min(cap, self.answer_limit_tokens)
 
     @property
     def wallet_id(self) -> UUID:
@@ -116,7 +124,7 @@ async def judge(turn: Turn, cost: Cost, *, before_tokens: int, counted_tokens: i
         card=turn.card,
         before_tokens=before_tokens,
         counted_tokens=counted_tokens,
-        output_cap=compute_output_cap(turn.material.max_output_tokens, turn.card),
+        output_cap=turn.output_cap,
         extra=cost,
         full_answers_only=turn.context.full_answers_only,
     )

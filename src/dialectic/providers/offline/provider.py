@@ -55,6 +55,8 @@ _INSTRUCTION_CHARS_MAX = 2_000
 _TAIL_CHARS = (200, 80, 30, 12)
 _CLOSING = "\n\nNothing is left to add: the document above is complete.\n"
 _PIECE = re.compile(r".+?(?:\n\n|\Z)", re.DOTALL)
+# Some words, or the rest of a line.
+_LINE = re.compile(r"(?:\S+[ \t]*){1,12}\s*|\s+")
 
 
 class OfflineProvider:
@@ -66,10 +68,13 @@ class OfflineProvider:
         *,
         seed: int = 0,
         latency_s: LatencyS | None = None,
+        words_per_s: float = 0.0,
     ) -> None:
         self._cards = {card.name: card for card in CARDS} if cards is None else dict(cards)
         self._seed = seed
         self._latency_s = latency_s
+        # How fast the answers arrive, for people who watch; 0: at once.
+        self._words_per_s = words_per_s
 
     async def complete(self, card: ModelCard, request: Request, on_text: OnText) -> Reply:
         if card.name not in self._cards:
@@ -94,10 +99,18 @@ class OfflineProvider:
         )
         rest = _after(document, written) if written else document
         text = _cut(rest, min(request.max_output_tokens, card.max_output_tokens), card.tokenizer)
-        for piece in _PIECE.findall(text):
-            on_text(piece)
+        await self._write(text, on_text)
         finish = FinishReason.STOP if len(text) == len(rest) else FinishReason.LENGTH
         return _reply(card, request, text, finish, input_tokens)
+
+    async def _write(self, text: str, on_text: OnText) -> None:
+        if not self._words_per_s:
+            for piece in _PIECE.findall(text):
+                on_text(piece)
+            return
+        for piece in _LINE.findall(text):
+            await asyncio.sleep(len(piece.split()) / self._words_per_s)
+            on_text(piece)
 
 
 def seeded_latency(median_s: float, *, spread: float = 0.5, seed: int = 0) -> LatencyS:

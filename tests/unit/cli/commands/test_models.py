@@ -10,7 +10,7 @@ import pytest
 
 from dialectic.app.installed import describe_model, list_models
 from dialectic.cli.commands.models import Trial, build_table, describe_trial, show_price
-from dialectic.contract.accounts import Model
+from dialectic.contract.models import Model
 from dialectic.core.models.messages import FinishReason, Reply, Usage, UsageSource
 from dialectic.providers.base import ListedModel
 from dialectic.providers.catalog import build_catalog

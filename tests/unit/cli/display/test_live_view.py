@@ -43,8 +43,10 @@ def build_detail(*stages: StageRecord, jobs: tuple[JobRecord, ...] = ()) -> Sess
 
 def build_call(model: str = LONG, text: str = "") -> LiveCall:
     call = LiveCall(
+        tenant_id=uuid4(),
         session_id=SESSION,
         job_id=uuid4(),
+        attempt=1,
         stage_slug="antithesis",
         output_type="critique",
         model_name=model,

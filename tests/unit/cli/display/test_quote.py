@@ -16,12 +16,10 @@ from dialectic.cli.display.quote import (
     format_time,
     show_quote,
 )
-from dialectic.contract.sessions import RunQuote
+from dialectic.contract.quotes import RunQuote
 from dialectic.core.money.price import format_roughly
 from dialectic.core.money.quote import (
-    Amount,
     AnswerLimit,
-    Forecast,
     OutputStatistics,
     Quote,
     Sample,
@@ -158,8 +156,8 @@ def test_a_prompt_that_will_not_fit_is_named() -> None:
 
 
 def test_a_forecast_tells_both_figures() -> None:
-    forecast = Forecast(Amount(1, 1, 1, 12_000), Amount(1, 1, 1, 30_000))
-    assert describe_forecast(forecast, is_play=False) == "$0.0120 so far, about $0.0420 in the end"
+    said = describe_forecast(12_000, 42_000, is_play=False)
+    assert said == "$0.0120 so far, about $0.0420 in the end"
 
 
 def test_the_list_of_reductions_in_the_documents_is_what_is_drawn(
@@ -171,7 +169,8 @@ def test_the_list_of_reductions_in_the_documents_is_what_is_drawn(
         return build_quote(process, CARDS[:3], brief, Terms(concurrency=64))
 
     smaller = list_smaller(SHIPPED, quote_of, models=3)
-    show_quote(RunQuote.model_construct(lines=quote_of(SHIPPED), smaller=smaller), as_json=False)
+    quoted = RunQuote.model_construct(lines=quote_of(SHIPPED), smaller=smaller, answer_limits=[])
+    show_quote(quoted, as_json=False)
     drawn = capsys.readouterr().out
     documents = DOCS.read_text(encoding="utf-8")
     _, listed = drawn.split("\n\nWhat can be left out")
@@ -187,7 +186,7 @@ def test_nothing_is_offered_that_saves_nothing(until: str | None, rungs: list[in
         lambda process: build_quote(process, [PEN] * 4, BRIEF, Terms(), until=until),
         models=4,
     )
-    assert [one.rungs for one in smaller] == rungs
+    assert [one.shrink for one in smaller] == rungs
 
 
 def test_what_is_left_out_already_is_not_offered_again() -> None:
@@ -197,7 +196,7 @@ def test_what_is_left_out_already_is_not_offered_again() -> None:
         models=4,
         before=2,
     )
-    assert [(one.rungs, one.lines.planned_calls) for one in smaller] == [(3, 4 + 8 + 36 + 8)]
+    assert [(one.shrink, one.calls) for one in smaller] == [(3, 4 + 8 + 36 + 8)]
 
 
 def describe(*limits: AnswerLimit, full_answers_only: bool = False) -> list[str]:

@@ -16,7 +16,7 @@ from dialectic.cli.display.quote import describe_shortage
 from dialectic.cli.display.results import say_warnings
 from dialectic.cli.options import KEPT
 from dialectic.cli.pausing import leaving_paused
-from dialectic.contract.contributions import JobError, JobRecord
+from dialectic.contract.contributions import ContributionLine, JobError, JobRecord
 from dialectic.contract.events import SessionCancelled, SessionEvent, SessionPaused, StageEnded
 from dialectic.contract.sessions import SessionDetail, SessionRecord, StageRecord
 from dialectic.core.job import JobStatus
@@ -203,7 +203,15 @@ def build_detail(*lost: int) -> SessionDetail:
         StageRecord.model_construct(stage_slug=slug, iteration_number=1, lost_seats=list(lost))
         for slug in slugs
     ]
-    return SessionDetail.model_construct(session=session, stages=stages, contributions=[], plans=[])
+    documents = [
+        ContributionLine.model_construct(
+            stage=slug, iteration_number=1, is_intermediate=True, is_incomplete=False, flags=[]
+        )
+        for slug in slugs
+    ]
+    return SessionDetail.model_construct(
+        session=session, stages=stages, contributions=documents, plans=[]
+    )
 
 
 @each_case(

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.cli.display.follow import ALIVE, DUE, IDLE_S, StallDetector
+from dialectic.cli.display.follow import IDLE_S, StallDetector
+from dialectic.cli.display.session_end import ALIVE, DUE
 from dialectic.contract.contributions import JobRecord
 from dialectic.contract.sessions import SessionDetail
 from dialectic.core.job import JobStatus

@@ -7,7 +7,15 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.core.documents.excerpt import EXCERPT_CHARS_MAX, build_excerpt
+from dialectic.core.documents.excerpt import (
+    CARD_CHARS_MAX,
+    EXCERPT_CHARS_MAX,
+    TITLE_CHARS_MAX,
+    Card,
+    build_card,
+    build_excerpt,
+)
+from dialectic.core.process.definition import ExpectedDocument
 from tests.cases import each_case
 
 THESIS = """\
@@ -95,3 +103,25 @@ def test_hostile_markup_takes_no_time(piece: str) -> None:
     build_excerpt(piece * 500_000)
 
     assert time.process_time() - started < 1.0
+
+
+EXPECTED = (ExpectedDocument(key="risks", title="Risks", heading="## Risks"),)
+
+
+def test_the_title_of_a_card_is_a_heading_that_the_process_did_not_ask_for() -> None:
+    text = "## Summary\n\nFirst. Second.\n\n## Risks\n\nNone.\n\n### O1: Keys get *lost*\n\nOften."
+    card = build_card(text, EXPECTED, "- `## Summary`: in short.")
+    assert card == Card("O1: Keys get lost", "First. Second. None. Often.", 13)
+
+
+def test_without_such_a_heading_the_first_sentence_is_the_title() -> None:
+    card = build_card("## Risks\n\nKeys get lost. Find a neighbour. Ask twice.", EXPECTED)
+    assert (card.title, card.excerpt) == ("Keys get lost.", "Find a neighbour. Ask twice.")
+    assert build_card("") == Card("", "", 0)
+
+
+@given(st.text(max_size=2000))
+def test_a_card_is_short_whatever_the_document_says(text: str) -> None:
+    card = build_card(text, EXPECTED, text)
+    assert len(card.title) <= TITLE_CHARS_MAX
+    assert len(card.excerpt) <= CARD_CHARS_MAX

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from decimal import Decimal
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.core.money.price import is_play, price_call
+from dialectic.core.money.price import Funds, is_play, price_call
 from dialectic.core.money.quote import (
     EXTRA_RATE,
     NOTHING,
@@ -27,6 +26,7 @@ from dialectic.core.money.quote import (
     add_up,
     build_forecast,
     compute_rare_count,
+    find_end,
     list_steps,
 )
 from dialectic.providers.offline.provider import CARDS
@@ -136,37 +136,34 @@ def test_stages_and_steps_are_told_in_order_and_add_up_to_the_whole() -> None:
     assert quote.duration == Duration(4.0, 10.0)
 
 
-def test_money_and_play_money_are_told_apart() -> None:
+def test_money_and_play_money_are_kept_apart() -> None:
     quote = build(
         build_line("thesis", "thesis", 1),
         build_line("thesis", "thesis", 2, is_play=True, model_name="offline/architect"),
     )
     assert quote.only(is_play=False).figures.expected.credits == 10
     assert quote.only(is_play=True).figures.expected.credits == 10
-    money = quote.as_dict()["money"]
-    assert money == {
-        "is_play_money": False,
-        "expected_usd": 0.00001,
-        "rarely_above_usd": 0.000018,
-        "worst_usd": 0.00003,
-        "ceiling_usd": 0.00003,
-        "expected_play_credits": 10,
-    }
 
 
-def test_a_quote_as_json_holds_every_line_and_sums_that_agree() -> None:
-    quote = build(
-        build_line("thesis", "thesis", 1),
-        build_line("synthesis", "pairs", 1),
-        build_line("synthesis", "final", 1, too_long=2),
-    )
-    told = json.loads(json.dumps(quote.as_dict()))
-    assert told["planned_calls"] == sum(stage["planned_calls"] for stage in told["stages"]) == 6
-    for stage in told["stages"]:
-        models = [model for step in stage["steps"] for model in step["models"]]
-        for kind in ("expected", "worst"):
-            assert stage[kind]["credits"] == sum(model[kind]["credits"] for model in models)
-    assert told["stages"][1]["steps"][1]["models"][0]["calls_too_long"] == 2
+@each_case(
+    ("left", "budget_left", "end"),
+    [
+        (None, None, None),
+        (30, None, None),
+        (29, None, "paralysis"),
+        (20, None, "paralysis"),
+        (19, None, "synthesis"),
+        (None, 9, "thesis"),
+        (29, 19, "synthesis"),
+        (-5, None, "thesis"),
+    ],
+)
+def test_money_ends_in_the_first_stage_that_it_does_not_cover(
+    left: int | None, budget_left: int | None, end: str | None
+) -> None:
+    quote = build(*(build_line(stage, stage, 1) for stage in ("thesis", "synthesis", "paralysis")))
+    assert find_end(quote, [Funds(left, budget_left, budget_left)]) == end
+    assert find_end(quote, [Funds(0, 0, 0, is_play=True)]) is None, "nothing costs play money"
 
 
 # -- forecast --------------------------------------------------------------------------------------

@@ -401,6 +401,16 @@ def test_a_template_may_use_what_the_language_itself_gives() -> None:
         lambda c: stage(c, "synthesis")["expected_output_artifacts"][0].update(json_key="r"),
         "stage 'synthesis': `expected_output_artifacts` 'risks': give either `heading` or `json",
     ),
+    (
+        lambda c: stage(c, "synthesis").update(points=[{"heading": "## Riks", "holds": "claim"}]),
+        "stage 'synthesis': `points` '## Riks': ",
+    ),
+    (
+        lambda c: stage(c, "synthesis").update(
+            points=[{"heading": "## Risks", "holds": "claim", "step": "finale"}]
+        ),
+        "stage 'synthesis': `points` '## Risks': `step` is 'finale', which the stage does not have",
+    ),
 )
 def test_a_step_or_document_that_contradicts_itself_is_refused(change: Change, words: str) -> None:
     assert words in refuse(changed(change))

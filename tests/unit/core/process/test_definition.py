@@ -111,7 +111,11 @@ STANDARD: Content = json.loads(json.dumps(load_process("standard").as_definition
 WORDS = [
     path
     for path in list_texts(STANDARD)
-    if path[-1] in ("title", "description", "display_name", "header", "heading")
+    # The headings of points must be those of the prompts.
+    if (
+        (path[-1] in ("title", "description", "display_name", "header", "heading"))
+        and "points" not in path
+    )
     or (path[0] in ("prompts", "overlays") and path[-1] != "domain")
 ]
 

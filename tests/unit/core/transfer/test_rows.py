@@ -118,6 +118,9 @@ def build_contribution(
         "is_latest_edit": True,
         "original_model_contribution_id": None,
         "manifest": build_manifest(about),
+        "title": "A hall",
+        "excerpt": "",
+        "words": 2,
         "created_at": NOW,
         "content_in": "body",
     }

@@ -35,6 +35,7 @@ from dialectic.pipeline.fit.combine import (
     build_merges,
     count_levels_max,
     decide_level,
+    decide_reader_room,
     decide_tree,
     gather_merge,
     label_combined,
@@ -316,3 +317,12 @@ def test_what_fits_by_its_measures_fits_the_request() -> None:
         inputs=(Labelled(contribution_id=THESES[0].version_id, label="Thesis B"),)
     )
     assemble(gather_merge(scene, JOB, payload), CARD)
+
+
+@given(st.integers(1, 100_000), st.integers(0, 100_000), st.integers(0, 100_000))
+def test_resources_leave_documents_what_is_left_and_at_least_half_of_what_they_share(
+    input_max: int, words: int, context: int
+) -> None:
+    room = decide_reader_room(input_max, words + context, context)
+    shared = input_max - words
+    assert room == max(shared - context, shared // 2)

@@ -159,3 +159,16 @@ begin
   return v_sum;
 end
 $$;
+
+-- Find the report that a link leads to, by the hash of its secret; nothing if it has ended.
+create or replace function dialectic.find_share(p_secret_sha256 bytea)
+returns table (
+  tenant_id uuid, share_id uuid, session_id uuid, pass_salt bytea, pass_hash bytea,
+  has_drafts boolean, has_names boolean
+)
+language sql stable security definer set search_path = pg_catalog, pg_temp
+as $$
+  select s.tenant_id, s.id, s.session_id, s.pass_salt, s.pass_hash, s.has_drafts, s.has_names
+  from dialectic.dialectic_shares s
+  where s.secret_sha256 = p_secret_sha256 and s.expires_at > dialectic.clock()
+$$;

@@ -5,6 +5,7 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 begin
   if tg_op = 'INSERT' then
+    new.changed_in := pg_current_xact_id();
     if new.status not in ('pending', 'pending_continuation', 'waiting_for_prerequisite') then
       raise exception 'a job cannot start as %', new.status
         using errcode = 'DJ001', constraint = 'first_status_is_allowed';
@@ -36,6 +37,9 @@ begin
   if new.attempt_count > old.attempt_count then
     new.is_poked := false;  -- the new attempt reads all current inputs
   end if;
+  if new.status <> old.status or new.payload <> old.payload then
+    new.changed_in := pg_current_xact_id();
+  end if;
   if new.status = old.status then
     return new;
   end if;
@@ -66,6 +70,11 @@ begin
     new.status := case new.status
       when 'waiting_for_children' then 'pending_next_step' else 'pending'
     end;
+  end if;
+  -- What a job waits for is over when it waits no longer.
+  if new.status <> 'retrying' then
+    new.awaited_credits := null;
+    new.reason_figures := null;
   end if;
   if dialectic.is_runnable(new.status) then
     new.dispatch_count := old.dispatch_count + 1;

@@ -1,5 +1,6 @@
--- Trigger after a job row was written: enqueue a runnable job, or update the jobs that waited for
--- an ended one. Both happen in the transaction that moved the job.
+-- Trigger after a job row was written: remove the draft of an attempt that has ended, enqueue a
+-- runnable job, or update the jobs that waited for an ended one. All of it happens in the
+-- transaction that moved the job.
 create or replace function dialectic.job_moved() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
@@ -7,6 +8,10 @@ begin
   if current_setting('transaction_isolation') <> 'read committed' then
     raise exception 'jobs change status only under read committed: a fixed snapshot would lose wake-ups'
       using errcode = 'DJ002', constraint = 'jobs_move_under_read_committed';
+  end if;
+  if tg_op = 'UPDATE' and old.status = 'processing' then
+    delete from dialectic.dialectic_drafts d
+    where d.tenant_id = new.tenant_id and d.job_id = new.id;
   end if;
   if dialectic.is_runnable(new.status) then
     perform dialectic.dispatch(new);

@@ -250,7 +250,8 @@ as $$
     + p_output_tokens * p_hold.output_credits_per_token)::bigint
 $$;
 
--- Trigger: apply a resolved hold. Release the held amount, pay the charge, write the journal. It
+-- Trigger: apply a resolved hold. Release the held amount, pay the charge, write the journal, wake
+-- the jobs that waited for the money. It
 -- fires at commit, so that spending and wallet are locked only briefly, whatever else the
 -- transaction does. The journal is written after the wallet: each row records the balance, so row
 -- numbers and balances have the same order.
@@ -274,7 +275,8 @@ begin
   update dialectic.token_wallets w
   set held_credits = w.held_credits - v_real, balance_credits = w.balance_credits - v_real_charged,
       play_held_credits = w.play_held_credits - v_play,
-      play_balance_credits = w.play_balance_credits - v_play_charged
+      play_balance_credits = w.play_balance_credits - v_play_charged,
+      changed_in = pg_current_xact_id()
   where w.tenant_id = new.tenant_id and w.id = new.wallet_id
   returning case when new.is_play then w.play_balance_credits else w.balance_credits end
     into v_balance;
@@ -291,6 +293,12 @@ begin
        new.cost_credits - new.charged_credits)
     ) as t (type, from_account, amount)
     where t.amount > 0;
+  end if;
+  if exists (
+    select from dialectic.dialectic_generation_jobs j
+    where j.tenant_id = new.tenant_id and j.awaited_credits is not null
+  ) then
+    perform dialectic.wake_funded(new.tenant_id, new.wallet_id);
   end if;
   return null;
 end

@@ -483,14 +483,16 @@ $$;
 create or replace function dialectic.list_endpoints()
 returns table (
   endpoint text, circuit text, reason text, message text, opened_at timestamptz,
-  probe_in_s double precision, closed_s double precision, rate_per_minute double precision,
+  probe_in_s double precision, probe_at timestamptz, closed_s double precision,
+  closed_until timestamptz, rate_per_minute double precision,
   key_refused_at timestamptz, key_message text
 )
 language sql stable security definer set search_path = pg_catalog, pg_temp
 as $$
   select e.endpoint, e.circuit, e.reason, e.message, e.opened_at,
-    extract(epoch from e.probe_at - dialectic.now()),
+    extract(epoch from e.probe_at - dialectic.now()), e.probe_at,
     extract(epoch from greatest(e.closed_until - dialectic.now(), interval '0')),
+    case when e.closed_until > dialectic.now() then e.closed_until end,
     dialectic.rate_of(e, null, dialectic.now()),
     e.key_refused_at, e.key_message
   from dialectic.dialectic_endpoints e

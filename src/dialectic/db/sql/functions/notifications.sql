@@ -12,7 +12,6 @@ create or replace function dialectic.create_notification_for_user(
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_now_ms bigint := extract(epoch from clock_timestamp()) * 1000;
   v_user_id uuid := coalesce(p_target_user_id, (
     select s.user_id from dialectic.dialectic_sessions s
     where s.tenant_id = p_tenant_id and s.id = p_session_id));
@@ -34,8 +33,18 @@ begin
     (p_tenant_id, v_user_id, p_session_id, p_notification_type, p_notification_data, p_title,
      p_message, p_link_path, p_is_internal_event, p_remedy, p_cause,
      case when p_is_read then dialectic.now() end);
-  -- Notify listeners, at most once in 50 ms: commits with a NOTIFY are serialised. A listener polls
-  -- for a while after it, to find the events that were not announced themselves.
+  perform dialectic.hint_news();
+end
+$$;
+
+-- Notify listeners, at most once in 50 ms: commits with a NOTIFY are serialised. A listener polls
+-- for a while after it, to find what was not announced itself.
+create or replace function dialectic.hint_news() returns void
+language plpgsql
+as $$
+declare
+  v_now_ms bigint := extract(epoch from clock_timestamp()) * 1000;
+begin
   if v_now_ms - (select last_value from dialectic.news_hints) not between 0 and 49 then
     perform setval('dialectic.news_hints', v_now_ms);
     perform pg_notify('dialectic_news', '');
@@ -218,6 +227,7 @@ begin
   if not pg_try_advisory_xact_lock(hashtext('dialectic.prune_notifications')) then
     return 0;
   end if;
+  delete from dialectic.dialectic_removals r where r.removed_at < dialectic.now() - p_age;
   for v_tenant_id in select t.id from dialectic.tenants t order by t.id loop
     perform dialectic.number_notifications(v_tenant_id);
     select c.last_seq into v_last from dialectic.notification_counters c

@@ -93,6 +93,19 @@ begin
     perform dialectic.tell_waiters(v_job);
     v_count := v_count + 1;
   end loop;
+  -- Money was released while the job was locked.
+  for v_job in
+    select distinct on (j.tenant_id, s.wallet_id) j.*
+    from dialectic.dialectic_generation_jobs j
+    join dialectic.dialectic_sessions s on s.tenant_id = j.tenant_id and s.id = j.session_id
+    where j.awaited_credits is not null
+    order by j.tenant_id, s.wallet_id
+    limit p_limit
+  loop
+    v_count := v_count + dialectic.wake_funded(s.tenant_id, s.wallet_id)
+    from dialectic.dialectic_sessions s
+    where s.tenant_id = v_job.tenant_id and s.id = v_job.session_id;
+  end loop;
   -- A combine job that planned its merges just when its last waiter ended. A new waiter may have
   -- come before the lock, so check again after locking.
   for v_job in

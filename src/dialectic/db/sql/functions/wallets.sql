@@ -83,7 +83,8 @@ begin
   end if;
   update dialectic.token_wallets w
   set balance_credits = w.balance_credits + case when p_is_play then 0 else p_amount end,
-      play_balance_credits = w.play_balance_credits + case when p_is_play then p_amount else 0 end
+      play_balance_credits = w.play_balance_credits + case when p_is_play then p_amount else 0 end,
+      changed_in = pg_current_xact_id()
   where w.tenant_id = p_tenant_id and w.id = p_wallet_id
   returning case when p_is_play then w.play_balance_credits else w.balance_credits end
     into v_balance;
@@ -93,6 +94,7 @@ begin
   values
     (p_tenant_id, p_wallet_id, p_is_play, p_type, 'grants', 'wallet', p_amount, v_balance, p_key,
      p_user_id, p_notes);
+  perform dialectic.wake_funded(p_tenant_id, p_wallet_id);
   return v_balance;
 end
 $$;
@@ -105,12 +107,13 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 begin
   update dialectic.token_wallets w
-  set is_count_only = p_is_count_only
+  set is_count_only = p_is_count_only, changed_in = pg_current_xact_id()
   where w.tenant_id = dialectic.current_tenant() and w.id = p_wallet_id;
   if not found then
     raise exception 'wallet % does not exist', p_wallet_id
       using errcode = 'DJ103', constraint = 'wallet_exists';
   end if;
+  perform dialectic.wake_funded(dialectic.current_tenant(), p_wallet_id);
 end
 $$;
 
@@ -157,7 +160,8 @@ begin
       1000000000 - dialectic.find_free(v_wallet, true), p_key, p_user_id, 'play money');
   end if;
   update dialectic.token_wallets w
-  set is_count_only = false, balance_credits = w.balance_credits + least(v_more, 0)
+  set is_count_only = false, balance_credits = w.balance_credits + least(v_more, 0),
+      changed_in = pg_current_xact_id()
   where w.tenant_id = v_tenant and w.id = p_wallet_id;
 end
 $$;
@@ -168,20 +172,48 @@ returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if not exists (
-    select from dialectic.dialectic_sessions s
-    where s.tenant_id = dialectic.current_tenant() and s.id = p_session_id
-  ) then
+  -- Followers see the budget with the session.
+  update dialectic.dialectic_sessions s set changed_in = pg_current_xact_id()
+  where s.tenant_id = dialectic.current_tenant() and s.id = p_session_id;
+  if not found then
     raise exception 'session % does not exist', p_session_id
       using errcode = 'DJ103', constraint = 'session_exists';
   end if;
   insert into dialectic.dialectic_session_spending as s (tenant_id, session_id, budget_credits)
   values (dialectic.current_tenant(), p_session_id, p_budget)
   on conflict (tenant_id, session_id) do update set budget_credits = excluded.budget_credits;
+  perform dialectic.wake_funded(s.tenant_id, s.wallet_id)
+  from dialectic.dialectic_sessions s
+  where s.tenant_id = dialectic.current_tenant() and s.id = p_session_id;
 end
 $$;
 
--- What a session may spend of one kind of money now.
+-- What a session of any tenant may spend of one kind of money now.
+create or replace function dialectic.read_funds(
+  p_tenant_id uuid, p_wallet_id uuid, p_session_id uuid, p_is_play boolean
+) returns table (
+  available_credits bigint, budget_credits bigint, budget_left_credits bigint, held_credits bigint,
+  budget_held_credits bigint
+)
+language sql stable
+as $$
+  select
+    case when w.is_count_only then null
+      when p_is_play then w.play_balance_credits - w.play_held_credits
+      else w.balance_credits - w.held_credits
+    end,
+    s.budget_credits::bigint,
+    s.budget_credits - case when p_is_play then s.play_spent_credits + s.play_held_credits
+      else s.spent_credits + s.held_credits end,
+    (case when p_is_play then w.play_held_credits else w.held_credits end)::bigint,
+    coalesce(case when p_is_play then s.play_held_credits else s.held_credits end, 0)
+  from dialectic.token_wallets w
+  left join dialectic.dialectic_session_spending s
+    on s.tenant_id = w.tenant_id and s.session_id = p_session_id
+  where w.tenant_id = p_tenant_id and w.id = p_wallet_id
+$$;
+
+-- The same for a session of the tenant that is named.
 create or replace function dialectic.load_funds(
   p_tenant_id uuid, p_wallet_id uuid, p_session_id uuid, p_is_play boolean
 ) returns table (
@@ -193,20 +225,7 @@ as $$
 begin
   perform dialectic.act_for(p_tenant_id);
   return query
-    select
-      case when w.is_count_only then null
-        when p_is_play then w.play_balance_credits - w.play_held_credits
-        else w.balance_credits - w.held_credits
-      end,
-      s.budget_credits::bigint,
-      s.budget_credits - case when p_is_play then s.play_spent_credits + s.play_held_credits
-        else s.spent_credits + s.held_credits end,
-      (case when p_is_play then w.play_held_credits else w.held_credits end)::bigint,
-      coalesce(case when p_is_play then s.play_held_credits else s.held_credits end, 0)
-    from dialectic.token_wallets w
-    left join dialectic.dialectic_session_spending s
-      on s.tenant_id = w.tenant_id and s.session_id = p_session_id
-    where w.tenant_id = p_tenant_id and w.id = p_wallet_id;
+    select f.* from dialectic.read_funds(p_tenant_id, p_wallet_id, p_session_id, p_is_play) f;
 end
 $$;
 

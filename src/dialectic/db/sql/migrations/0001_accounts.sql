@@ -21,6 +21,8 @@ create table memberships (
   tenant_id uuid not null references tenants (id) on delete cascade,
   user_id uuid not null references users (id) on delete cascade,
   role text not null check (role in ('owner', 'admin', 'member')),
+  -- How this user wants the pages of this tenant: theme, keys, messages, councils.
+  preferences jsonb not null default '{}' check (length(preferences::text) <= 20000),
   created_at timestamptz not null default dialectic.now(),
   primary key (tenant_id, user_id)
 );

@@ -26,6 +26,8 @@ create table token_wallets (
   play_held_credits dialectic.credits not null default 0,
   is_count_only boolean not null default false,
   created_at timestamptz not null default dialectic.now(),
+  -- The transaction that last changed what it has; not indexed, so that updates stay on their page.
+  changed_in xid8 not null default pg_current_xact_id(),
   primary key (tenant_id, id),
   constraint wallet_is_never_overdrawn check (is_count_only or balance_credits >= held_credits),
   constraint wallet_play_is_never_overdrawn

@@ -11,12 +11,16 @@ create table dialectic_projects (
   initial_user_prompt text not null check (initial_user_prompt <> ''),
   status text not null default 'new' check (status in ('new', 'active', 'archived')),
   created_at timestamptz not null default dialectic.now(),
+  -- The transaction that last changed the row: followers read what changed since they looked. Every
+  -- table that they follow has this column, and a trigger that writes it (functions/changes.sql).
+  changed_in xid8 not null default pg_current_xact_id(),
   primary key (tenant_id, id),
   foreign key (tenant_id, domain_id) references dialectic_domains (tenant_id, id),
   -- The slug names the project's folder: two projects never share one.
   unique (tenant_id, slug)
 );
 create index projects_newest_first on dialectic_projects (tenant_id, created_at desc);
+create index projects_changed on dialectic_projects (tenant_id, changed_in);
 
 -- A session's state is its stage and its phase. The phase changes only as dialectic_session_moves
 -- allows; functions/session_guard.sql rejects everything else.
@@ -86,6 +90,7 @@ create table dialectic_sessions (
   max_retries integer not null check (max_retries >= 0),
   idempotency_key text,
   created_at timestamptz not null default dialectic.now(),
+  changed_in xid8 not null default pg_current_xact_id(),
   primary key (tenant_id, id),
   foreign key (tenant_id, project_id) references dialectic_projects (tenant_id, id) on delete cascade,
   foreign key (tenant_id, process_template_id) references dialectic_process_templates (tenant_id, id),
@@ -104,6 +109,7 @@ create table dialectic_sessions (
     and 0 < all (dropped_seats) and cardinality(selected_model_ids) >= all (dropped_seats))
 );
 create index sessions_newest_first on dialectic_sessions (tenant_id, created_at desc);
+create index sessions_changed on dialectic_sessions (tenant_id, changed_in);
 -- The first eight digits of its id name a session's folder, within its project.
 create unique index session_folders on dialectic_sessions (tenant_id, project_id, left(id::text, 8));
 

@@ -97,6 +97,11 @@ create table dialectic_generation_jobs (
   -- A user has approved a call over the automatic spending limit.
   is_spend_approved boolean not null default false,
   run_at timestamptz not null default dialectic.now(),
+  -- The free money that a call needs which waits for money that other calls hold, and its kind.
+  awaited_credits dialectic.credits,
+  awaits_play_money boolean not null default false,
+  -- The amounts behind its status reason, as in an error entry.
+  reason_figures jsonb,
   -- Since when a provider has answered every call of this job with a request to slow down.
   throttled_since timestamptz,
   lease_until timestamptz,
@@ -115,6 +120,8 @@ create table dialectic_generation_jobs (
   created_at timestamptz not null default dialectic.now(),
   started_at timestamptz,
   completed_at timestamptz,
+  -- Written by the job guard when something changes that followers see; a heartbeat is not.
+  changed_in xid8 not null default pg_current_xact_id(),
   primary key (tenant_id, id),
   foreign key (tenant_id, session_id) references dialectic_sessions (tenant_id, id) on delete cascade,
   foreign key (tenant_id, parent_job_id)
@@ -132,6 +139,7 @@ create table dialectic_generation_jobs (
     check (status <> 'waiting_for_prerequisite' or prerequisite_job_id is not null or status_reason is not null)
 ) with (fillfactor = 80);
 create index jobs_of_a_parent on dialectic_generation_jobs (tenant_id, parent_job_id, step_number);
+create index jobs_changed on dialectic_generation_jobs (tenant_id, changed_in);
 create index jobs_of_a_session on dialectic_generation_jobs (tenant_id, session_id, created_at);
 create index jobs_awaiting on dialectic_generation_jobs (tenant_id, session_id, iteration_number)
   where awaits <> '{}';
@@ -140,5 +148,53 @@ create index jobs_waiting_for_another on dialectic_generation_jobs (tenant_id, p
 -- For the sweeper: the rows of all tenants that are neither ended nor paused.
 create index jobs_alive on dialectic_generation_jobs (status, run_at)
   where status not in ('completed', 'failed', 'retry_loop_failed', 'cancelled', 'paused');
+-- For waking the jobs that wait for money when some is released.
+create index jobs_awaiting_money on dialectic_generation_jobs (tenant_id, run_at)
+  where awaited_credits is not null;
 -- For finding paused jobs of a session or a wallet without reading ended ones.
 create index jobs_paused on dialectic_generation_jobs (tenant_id, session_id) where status = 'paused';
+
+-- What a running call does. Python: live_calls.Phase.
+create type dialectic_call_phase as enum (
+  'preparing',             -- gathers its inputs and makes them fit
+  'waiting_for_endpoint',  -- waits for its turn at the provider
+  'waiting_for_money',     -- its money is being reserved
+  'calling',               -- the request is sent, no text has arrived
+  'writing',               -- text arrives
+  'saving'                 -- the answer is complete
+);
+
+-- The text so far of running calls, for those who watch: one row per call, written by its worker
+-- while someone watches its session, and removed by the statement that ends the attempt. Unlogged:
+-- a crash of the server empties it, and nothing depends on it.
+create unlogged table dialectic_drafts (
+  tenant_id uuid not null,
+  job_id uuid not null,
+  session_id uuid not null,
+  -- The fencing token of the attempt; an older attempt or turn never replaces a newer one.
+  attempt integer not null check (attempt >= 1),
+  turn integer not null check (turn >= 0),
+  phase dialectic_call_phase not null,
+  text text not null default '',
+  -- The length of the text in characters.
+  chars integer not null default 0 check (chars >= 0),
+  words integer not null default 0 check (words >= 0),
+  first_token_at timestamptz,
+  updated_at timestamptz not null default dialectic.clock(),
+  primary key (tenant_id, job_id),
+  foreign key (tenant_id, job_id)
+    references dialectic_generation_jobs (tenant_id, id) on delete cascade
+) with (fillfactor = 50);
+-- Readers take a part of the text; uncompressed, that part is cut out without the rest.
+alter table dialectic_drafts alter column text set storage external;
+create index drafts_of_a_session on dialectic_drafts (tenant_id, session_id);
+
+-- The sessions whose drafts someone asked for, and until when that counts.
+create unlogged table dialectic_draft_watches (
+  tenant_id uuid not null,
+  session_id uuid not null,
+  watched_until timestamptz not null,
+  primary key (tenant_id, session_id),
+  foreign key (tenant_id, session_id)
+    references dialectic_sessions (tenant_id, id) on delete cascade
+) with (fillfactor = 50);

@@ -31,6 +31,10 @@ create table dialectic_contributions (
   -- One of its sources has changed since.
   is_stale boolean not null default false,
   flags text[] not null default '{}',
+  -- What a card shows of it: made when it is saved.
+  title text not null default '',
+  excerpt text not null default '',
+  words integer not null default 0 check (words >= 0),
   content text not null,
   storage_path text not null,
   raw_response_storage_path text,
@@ -50,6 +54,7 @@ create table dialectic_contributions (
   is_latest_edit boolean not null default true,
   original_model_contribution_id uuid,
   created_at timestamptz not null default dialectic.now(),
+  changed_in xid8 not null default pg_current_xact_id(),
   primary key (tenant_id, id),
   foreign key (tenant_id, session_id) references dialectic_sessions (tenant_id, id) on delete cascade,
   foreign key (tenant_id, job_id) references dialectic_generation_jobs (tenant_id, id) on delete cascade,
@@ -71,6 +76,7 @@ create table dialectic_contributions (
 -- A job writes one contribution, however often it crashes and reruns.
 create unique index one_contribution_per_job on dialectic_contributions (tenant_id, job_id)
   where job_id is not null;
+create index contributions_changed on dialectic_contributions (tenant_id, changed_in);
 create index contributions_of_a_stage
   on dialectic_contributions (tenant_id, session_id, iteration_number, stage);
 create unique index versions_of_a_contribution
@@ -171,18 +177,58 @@ create table dialectic_feedback (
   stage_slug text not null,
   iteration_number integer not null check (iteration_number >= 1),
   target_contribution_id uuid,
-  feedback_type text not null check (feedback_type in ('stage', 'response', 'rating')),
+  feedback_type text not null check (feedback_type in ('stage', 'response', 'rating', 'ruling')),
   content text not null default '',
   rating integer check (rating between 1 and 5),
+  -- A ruling decides a claim or a dissent, which are derived from texts: what it is about, the words
+  -- that it upholds, and those that it rejects.
+  subject_id uuid,
+  subject text check (length(subject) between 1 and 2000),
+  verdict text check (verdict in ('keep', 'change', 'drop', 'own')),
+  position_id uuid,
+  upheld text,
+  rejected text[],
+  -- When it was withdrawn or replaced. It is kept, and no later prompt has it.
+  withdrawn_at timestamptz,
   created_at timestamptz not null default dialectic.now(),
+  -- When its author changed it.
+  updated_at timestamptz,
+  changed_in xid8 not null default pg_current_xact_id(),
   primary key (tenant_id, id),
   foreign key (tenant_id, session_id) references dialectic_sessions (tenant_id, id) on delete cascade,
   foreign key (tenant_id, target_contribution_id) references dialectic_contributions (tenant_id, id),
   constraint a_rating_is_of_something
-    check ((feedback_type = 'rating') = (rating is not null) and (rating is null or target_contribution_id is not null))
+    check ((feedback_type = 'rating') = (rating is not null) and (rating is null or target_contribution_id is not null)),
+  constraint a_ruling_decides_something check (
+    (feedback_type = 'ruling') = (subject_id is not null and subject is not null and verdict is not null))
 );
+create unique index one_ruling_counts on dialectic_feedback (tenant_id, session_id, subject_id)
+  where withdrawn_at is null;
+create index feedback_changed on dialectic_feedback (tenant_id, changed_in);
 create index feedback_of_a_stage
   on dialectic_feedback (tenant_id, session_id, iteration_number, stage_slug);
+
+-- A link to a session's report, for people without an account. Only the hash of its secret is kept,
+-- and of its pass phrase a slow one. A share that is revoked is deleted.
+create table dialectic_shares (
+  tenant_id uuid not null,
+  id uuid not null,
+  session_id uuid not null,
+  user_id uuid not null references users (id),
+  secret_sha256 bytea not null check (length(secret_sha256) = 32),
+  pass_salt bytea check (length(pass_salt) = 16),
+  pass_hash bytea check (length(pass_hash) = 32),
+  has_drafts boolean not null,
+  has_names boolean not null,
+  created_at timestamptz not null default dialectic.now(),
+  expires_at timestamptz not null,
+  primary key (tenant_id, id),
+  foreign key (tenant_id, session_id) references dialectic_sessions (tenant_id, id) on delete cascade,
+  constraint a_pass_phrase_has_a_salt check ((pass_salt is null) = (pass_hash is null))
+);
+-- Looked up before the tenant is known.
+create unique index shares_by_secret on dialectic_shares (secret_sha256);
+create index shares_of_a_session on dialectic_shares (tenant_id, session_id);
 
 create table chats (
   tenant_id uuid not null references tenants (id) on delete cascade,
@@ -191,8 +237,10 @@ create table chats (
   title text not null,
   system_prompt text not null default '',
   created_at timestamptz not null default dialectic.now(),
+  changed_in xid8 not null default pg_current_xact_id(),
   primary key (tenant_id, id)
 );
+create index chats_changed on chats (tenant_id, changed_in);
 
 -- A question and its answer are written in one commit.
 create table chat_messages (
@@ -212,11 +260,14 @@ create table chat_messages (
   flags text[] not null default '{}',
   is_active_in_thread boolean not null default true,
   response_to_message_id uuid,
+  -- The message before it in its thread: a question that replaces another begins a branch.
+  previous_message_id uuid,
   created_at timestamptz not null default dialectic.now(),
   primary key (tenant_id, id),
   foreign key (tenant_id, chat_id) references chats (tenant_id, id) on delete cascade,
   foreign key (tenant_id, model_id) references ai_providers (tenant_id, id),
   foreign key (tenant_id, response_to_message_id) references chat_messages (tenant_id, id),
+  foreign key (tenant_id, previous_message_id) references chat_messages (tenant_id, id),
   constraint an_answer_says_whose_it_is check ((role = 'assistant') = (model_name is not null))
 );
 create index messages_of_a_chat on chat_messages (tenant_id, chat_id, position);

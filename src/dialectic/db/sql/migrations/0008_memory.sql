@@ -169,3 +169,21 @@ create table dialectic_compressions (
   constraint a_text_is_there_when_it_is_done check ((completed_at is null) = (content is null))
 );
 create index compressions_of_a_session on dialectic_compressions (tenant_id, session_id);
+
+-- What was found about the points of a document: where they come from, and what became of others.
+-- Computed from texts alone; it can be deleted at any time.
+create table dialectic_provenance (
+  tenant_id uuid not null,
+  contribution_id uuid not null,
+  -- What was asked for: the sources of its points, direct or first, the coverage judged by it, or
+  -- the claims and dissents of its iteration.
+  kind text not null check (kind in ('direct', 'origin', 'coverage', 'claims', 'dissents')),
+  method text not null check (length(method) between 1 and 100),
+  -- A hash of all that was compared: other versions make another row.
+  inputs_sha256 text not null check (inputs_sha256 ~ '^[0-9a-f]{64}$'),
+  report jsonb not null,
+  created_at timestamptz not null default dialectic.now(),
+  primary key (tenant_id, contribution_id, kind, method, inputs_sha256),
+  foreign key (tenant_id, contribution_id)
+    references dialectic_contributions (tenant_id, id) on delete cascade
+);

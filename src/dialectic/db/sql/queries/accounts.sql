@@ -83,3 +83,25 @@ select dialectic.sweep_access($1, $2)
 
 -- name: find_role
 select role from memberships where user_id = $1
+
+-- name: load_profile
+-- A user in this tenant, as they see themselves.
+select u.name, m.preferences,
+  (select count(*) from notifications n
+    where n.read_at is null and not n.is_internal_event
+      and (n.user_id = $1 or n.user_id is null))::integer as unread
+from memberships m
+join users u on u.id = m.user_id
+where m.user_id = $1
+
+-- name: change_preferences
+-- Null removes a preference, so that the default holds again.
+update memberships set preferences = jsonb_strip_nulls(preferences || $2::jsonb)
+where user_id = $1
+returning preferences
+
+-- name: renew_session
+-- The token that it was started with still ends it.
+update access_tokens set expires_at = dialectic.now() + $2::interval
+where id = $1 and kind = 'browser' and revoked_at is null
+returning expires_at

@@ -147,7 +147,12 @@ insert into dialectic_project_resources
 select * from jsonb_populate_recordset(null::dialectic_project_resources, $1)
 
 -- name: write_contribution_text
-update dialectic_contributions set content = $2 where id = $1
+-- With the card that is made of it, if the bundle has none.
+update dialectic_contributions
+set content = $2, title = case when words = 0 then $3 else title end,
+    excerpt = case when words = 0 then $4 else excerpt end,
+    words = case when words = 0 then $5 else words end
+where id = $1
 
 -- name: write_resource_text
 update dialectic_project_resources set content = $2 where id = $1

@@ -127,6 +127,15 @@ set status = 'retrying', status_reason = $3, run_at = dialectic.now() + $4::inte
 where id = $1 and attempt_count = $2 and status::text = 'processing'
 returning id
 
+-- name: await_funds
+-- Other calls hold the money that this one needs; what releases money wakes it (wake_funded). The
+-- time is for the case that nothing does.
+update dialectic_generation_jobs
+set status = 'retrying', status_reason = $3, run_at = dialectic.now() + $4::interval,
+    awaited_credits = $5, awaits_play_money = $6, reason_figures = $7
+where id = $1 and attempt_count = $2 and status::text = 'processing'
+returning id
+
 -- name: fail
 update dialectic_generation_jobs
 set status = $5::text::dialectic_job_status, status_reason = $3,
@@ -137,7 +146,7 @@ returning id
 -- name: pause
 update dialectic_generation_jobs
 set status = 'paused', status_reason = $3,
-    error_details = error_details || error_entry(attempt_count, $3, $4, $5, $6)
+    error_details = error_details || error_entry(attempt_count, $3, $4, $5, $6, $7)
 where id = $1 and attempt_count = $2 and status::text = 'processing'
 returning id
 
@@ -155,11 +164,11 @@ set status = 'paused', status_reason = 'session paused'
 where session_id = $1 and is_runnable(status)
 
 -- name: resume_session
--- $2 approves the calls that wait for approval; without it they ask again.
+-- $2 approves the calls that wait for approval; without it they ask again. $3 is a stage, or all.
 update dialectic_generation_jobs
 set status = 'pending', run_at = dialectic.now(), status_reason = null,
     is_spend_approved = is_spend_approved or ($2 and status_reason = 'spend_needs_approval')
-where session_id = $1 and status = 'paused'
+where session_id = $1 and status = 'paused' and stage_slug = coalesce($3, stage_slug)
 
 -- name: resume_funded
 -- Resume the jobs that wait for money in a wallet.
@@ -199,29 +208,14 @@ set status = 'cancelled', status_reason = 'job cancelled'
 where session_id = $1 and id = $2 and not is_ended(status)
 returning id
 
--- name: list_of_session
--- Errors without the providers' responses, which are long and only for audits.
-select j.id, j.parent_job_id, j.prerequisite_job_id, j.job_type, j.stage_slug, j.iteration_number,
-  j.payload ->> 'step_name' as step_name, j.output_type, j.target_contribution_id,
-  (select c.id from dialectic_contributions c
-    where c.tenant_id = j.tenant_id and c.job_id = j.id) as contribution_id,
-  j.status, j.status_reason, j.payload ->> 'model_name' as model_name,
-  (j.payload ->> 'model_index')::integer as model_index, j.attempt_count, j.retry_count,
-  (select coalesce(jsonb_agg(e.entry - 'raw' order by e.nth), '[]')
-    from jsonb_array_elements(j.error_details) with ordinality e (entry, nth)) as error_details,
-  j.created_at, j.started_at, j.completed_at
-from dialectic_generation_jobs j
-where j.session_id = $1
-order by j.iteration_number, j.created_at, j.id
-
 -- name: list_children
 select step_number, (payload ->> 'rank')::integer as rank, status::text
 from dialectic_generation_jobs
 where parent_job_id = $1
 
 -- name: load_job
-select id, session_id, stage_slug, iteration_number, parent_job_id, step_number, payload, status,
-  status_reason, max_retries, results
+select id, session_id, stage_slug, iteration_number, parent_job_id, step_number, current_step,
+  on_child_failure, quorum_min, payload, status, status_reason, max_retries, results
 from dialectic_generation_jobs
 where id = $1
 
@@ -240,6 +234,71 @@ where session_id = $1 and iteration_number = $2
   and status in ('failed', 'retry_loop_failed', 'cancelled')
   and not (job_type in ('plan', 'execute') and (payload ->> 'model_index')::integer = any ($3))
 returning stage_slug
+
+-- name: list_rerun
+-- The jobs that run again with one that has ended ($2): those that ended with it or because of it,
+-- and those that the job above it cannot do without.
+with recursive again (id) as (
+  select j.id from dialectic_generation_jobs j where j.session_id = $1 and j.id = $2
+  union
+  select x.id
+  from again a
+  join dialectic_generation_jobs j on j.id = a.id
+  join dialectic_generation_jobs x
+    on x.session_id = j.session_id and x.status in ('failed', 'retry_loop_failed', 'cancelled')
+    and (
+      x.id in (j.parent_job_id, j.prerequisite_job_id)
+      or x.prerequisite_job_id = j.id and x.status_reason = 'prerequisite_failed'
+      or x.parent_job_id = j.id and x.step_number = j.current_step and (
+        j.on_child_failure = 'all'
+        or x.status = 'cancelled' and x.status_reason is distinct from 'job cancelled')
+      or x.iteration_number = j.iteration_number
+        and x.parent_job_id is null and j.parent_job_id is null
+        and j.job_type = 'plan' and j.payload ->> 'replaces' is null and (
+          x.status_reason in (
+            format('stage %s failed', j.stage_slug), format('stage %s cancelled', j.stage_slug))
+          or x.status_reason = 'seat left'
+            and x.payload ->> 'model_index' = j.payload ->> 'model_index')
+    )
+)
+select j.id, j.job_type, j.stage_slug as stage, j.iteration_number, j.status,
+  j.output_type as contribution_type, (j.payload ->> 'model_index')::integer as model_index,
+  coalesce((j.payload ->> 'rank')::integer, 1) as rank
+from again a join dialectic_generation_jobs j on j.id = a.id
+
+-- name: list_failed
+-- What `rerun_failed` would run again.
+select j.id, j.job_type, j.stage_slug as stage, j.iteration_number, j.status,
+  j.output_type as contribution_type, (j.payload ->> 'model_index')::integer as model_index,
+  coalesce((j.payload ->> 'rank')::integer, 1) as rank
+from dialectic_generation_jobs j
+where j.session_id = $1 and j.iteration_number = $2
+  and j.status in ('failed', 'retry_loop_failed', 'cancelled')
+
+-- name: rerun_jobs
+update dialectic_generation_jobs
+set status = 'pending', status_reason = null, retry_count = 0, lost_count = 0,
+    run_at = dialectic.now()
+where session_id = $1 and id = any ($2) and status in ('failed', 'retry_loop_failed', 'cancelled')
+returning stage_slug
+
+-- name: take_back
+-- Its worker finds that it has lost the lease, and aborts the call.
+update dialectic_generation_jobs
+set status = 'pending', status_reason = null, retry_count = 0, lost_count = 0,
+    run_at = dialectic.now()
+where session_id = $1 and id = $2 and status = 'processing'
+  and job_type in ('plan', 'execute') and payload ->> 'replaces' is null
+returning (payload ->> 'model_index')::integer
+
+-- name: count_siblings
+-- The jobs of a step, next to one of them ($2), of the job above it, which is locked.
+with parent as (
+  select p.id, p.current_step from dialectic_generation_jobs p where p.id = $1 for no key update
+)
+select count(*) from parent p
+join dialectic_generation_jobs j on j.parent_job_id = p.id and j.step_number = p.current_step
+where j.id <> $2 and (not dialectic.is_ended(j.status) or j.status = 'completed')
 
 -- name: reseat
 -- Give the jobs of a seat ($3) another model, if they have not run to their end.

@@ -9,6 +9,10 @@ where r.project_id = $1
   and r.resource_type in ('work_item', 'superseded_work_item', 'work_folder_readme', 'plan_page')
 order by r.storage_path
 
+-- name: touch_project
+-- Followers of the project are told: a trigger names this transaction in the row.
+update dialectic_projects set changed_in = pg_current_xact_id() where id = $1
+
 -- name: list_plan_pages
 -- The pages that we wrote, also those that a person has changed, moved or deleted since.
 select path from dialectic_files

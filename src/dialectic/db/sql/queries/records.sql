@@ -435,21 +435,21 @@ written as (
     (tenant_id, id, session_id, job_id, model_id, model_name, model_index, stage, iteration_number,
      contribution_type, rank, origin, source_group, target_contribution_id, source_contribution_ids,
      read_version_ids, words_hash, original_model_contribution_id, edit_version,
-     is_incomplete, is_intermediate, flags, content, storage_path, raw_response_storage_path, size_bytes,
-     prompt_template_name, tokens_used_input, tokens_used_output, usage_source, finish_reason,
+     is_incomplete, is_intermediate, flags, title, excerpt, words, content, storage_path,
+     raw_response_storage_path, size_bytes, prompt_template_name, tokens_used_input, tokens_used_output, usage_source, finish_reason,
      raw_finish_reason, provider_request_id, processing_time_ms, manifest)
   select tenant_id, id, session_id, job_id, model_id, model_name, model_index, stage, iteration_number,
     contribution_type, rank, origin, source_group, target_contribution_id, source_contribution_ids,
     read_version_ids, words_hash, original_model_contribution_id, edit_version,
-    is_incomplete, is_intermediate, flags, content, storage_path, raw_response_storage_path, size_bytes,
-    prompt_template_name, tokens_used_input, tokens_used_output, usage_source, finish_reason,
+    is_incomplete, is_intermediate, flags, title, excerpt, words, content, storage_path,
+    raw_response_storage_path, size_bytes, prompt_template_name, tokens_used_input, tokens_used_output, usage_source, finish_reason,
     raw_finish_reason, provider_request_id, processing_time_ms, manifest
   from jsonb_populate_record(null::dialectic_contributions, $3)
   returning *
 )
 select announce(c.session_id, 'dialectic_contribution_received',
   jsonb_build_object('sessionId', c.session_id, 'job_id', c.job_id, 'is_continuing', false,
-    'contribution', to_jsonb(c) - 'tenant_id' - 'content'
+    'contribution', to_jsonb(c) - '{tenant_id, content, title, words, changed_in}'::text[]
       || jsonb_build_object('excerpt', $8::text)))
 from written c
 
@@ -557,8 +557,17 @@ select s.id as session_id, s.project_id, s.user_id, s.wallet_id, s.process_templ
     left join dialectic_contributions c
       on c.tenant_id = f.tenant_id and c.id = f.target_contribution_id
     where f.tenant_id = s.tenant_id and f.session_id = s.id
-      and f.iteration_number between $2 - 1 and $2
+      and f.iteration_number between $2 - 1 and $2 and f.feedback_type <> 'ruling'
   ) as feedback,
+  (
+    select coalesce(jsonb_agg(jsonb_build_object(
+      'stage', f.stage_slug, 'iteration', f.iteration_number, 'subject', f.subject,
+      'verdict', f.verdict, 'upheld', f.upheld, 'content', f.content
+    ) order by f.created_at, f.id), '[]')
+    from dialectic_feedback f
+    where f.tenant_id = s.tenant_id and f.session_id = s.id
+      and f.iteration_number <= $2 and f.feedback_type = 'ruling' and f.withdrawn_at is null
+  ) as rulings,
   (
     select coalesce(jsonb_agg(jsonb_build_object(
       'type', r.resource_type, 'content', r.content) order by r.resource_type, r.storage_path), '[]')
@@ -677,6 +686,41 @@ from dialectic_contributions c
 where c.session_id = $1 and c.is_latest_edit and c.is_stale
 order by c.iteration_number, c.created_at, c.id
 
+-- name: list_incomplete
+-- The newest versions of a session's documents that a model was cut off in, oldest first, with the
+-- versions that they went on with, their last turn, and the open job that writes each again.
+select c.id, coalesce(c.original_model_contribution_id, c.id) as first_id, c.stage,
+  c.iteration_number, c.contribution_type, c.model_name, c.model_index, c.rank,
+  array(
+    select e.id::uuid
+    from jsonb_array_elements_text(coalesce(j.payload -> 'continues', '[]')) with ordinality e (id, nth)
+    order by e.nth
+  ) as continues,
+  k.tokens_used_input as last_input_tokens, k.tokens_used_output as last_output_tokens,
+  (
+    select o.id from dialectic_generation_jobs o
+    where o.session_id = c.session_id and not dialectic.is_ended(o.status)
+      and o.payload ->> 'replaces' = coalesce(c.original_model_contribution_id, c.id)::text
+    order by o.created_at desc
+    limit 1
+  ) as open_job_id
+from dialectic_contributions c
+left join dialectic_generation_jobs j on j.tenant_id = c.tenant_id and j.id = c.job_id
+left join lateral (
+  select n.tokens_used_input, n.tokens_used_output
+  from dialectic_chunks n
+  where n.tenant_id = c.tenant_id and n.root_contribution_id = c.id
+  order by n.turn_index desc
+  limit 1
+) k on true
+where c.session_id = $1 and c.is_latest_edit and c.is_incomplete and c.user_id is null
+order by c.iteration_number, c.created_at, c.id
+
+-- name: list_first_versions
+select c.id, coalesce(c.original_model_contribution_id, c.id) as first_id
+from dialectic_contributions c
+where c.session_id = $1 and c.id = any ($2)
+
 -- name: load_contribution
 select c.id, c.session_id, c.job_id, c.model_id, c.model_name, c.model_index, c.stage,
   c.iteration_number, c.contribution_type, c.source_group, c.target_contribution_id, c.rank, c.origin,
@@ -724,18 +768,19 @@ with written as (
     (tenant_id, id, session_id, user_id, model_id, model_name, model_index, stage, iteration_number,
      contribution_type, source_group, target_contribution_id, rank,
      origin, source_contribution_ids, read_version_ids, is_intermediate, flags, content, storage_path,
-     size_bytes, prompt_template_name, edit_version, original_model_contribution_id)
+     size_bytes, prompt_template_name, edit_version, original_model_contribution_id, title, excerpt,
+     words)
   select c.tenant_id, $2, c.session_id, $3, c.model_id, c.model_name, c.model_index, c.stage,
     c.iteration_number, c.contribution_type, c.source_group,
     c.target_contribution_id, c.rank, c.origin, c.source_contribution_ids, c.read_version_ids,
-    c.is_intermediate, $4, $5, $6, $7, c.prompt_template_name, $8, c.id
+    c.is_intermediate, $4, $5, $6, $7, c.prompt_template_name, $8, c.id, $10, $11, $12
   from dialectic_contributions c
   where c.id = $1
   returning *
 )
 select announce(c.session_id, 'dialectic_contribution_received',
   jsonb_build_object('sessionId', c.session_id, 'job_id', null, 'is_continuing', false,
-    'contribution', to_jsonb(c) - 'tenant_id' - 'content'
+    'contribution', to_jsonb(c) - '{tenant_id, content, title, words, changed_in}'::text[]
       || jsonb_build_object('excerpt', $9::text)))
 from written c
 
@@ -746,9 +791,70 @@ insert into dialectic_feedback
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 on conflict (tenant_id, id) do nothing
 
+-- name: insert_ruling
+insert into dialectic_feedback
+  (tenant_id, id, session_id, user_id, stage_slug, iteration_number, feedback_type, content,
+   subject_id, subject, verdict, position_id, upheld, rejected)
+values (current_tenant(), $1, $2, $3, $4, $5, 'ruling', $6, $7, $8, $9, $10, $11, $12)
+on conflict (tenant_id, id) do nothing
+
+-- name: find_ruling
+-- Its writers lock the session first.
+select id, session_id, user_id, stage_slug, iteration_number
+from dialectic_feedback
+where session_id = $1 and subject_id = $2 and withdrawn_at is null
+
+-- name: withdraw_ruling
+update dialectic_feedback set withdrawn_at = dialectic.now()
+where id = $1 and withdrawn_at is null
+
+-- name: list_rulings
+-- Those that count, oldest first.
+select f.id, f.session_id, f.stage_slug, f.iteration_number, f.subject_id, f.subject, f.verdict,
+  f.position_id, f.upheld, f.rejected, f.content, f.created_at,
+  jsonb_build_object('user_id', f.user_id, 'name', u.name) as by
+from dialectic_feedback f
+left join users u on u.id = f.user_id
+where f.session_id = $1 and f.feedback_type = 'ruling' and f.withdrawn_at is null
+order by f.created_at, f.id
+
+-- name: delete_own_ratings
+-- A person has one rating of a document: the last.
+delete from dialectic_feedback
+where session_id = $1 and user_id = $2 and rating is not null
+  and target_contribution_id = any ($3) and id <> all ($4)
+
+-- name: load_feedback
+-- Its writers lock the session first.
+select session_id, stage_slug, iteration_number, user_id, feedback_type, content, rating
+from dialectic_feedback
+where id = $1
+
+-- name: change_feedback
+update dialectic_feedback set content = $2, rating = $3, updated_at = dialectic.now()
+where id = $1
+
+-- name: delete_feedback
+delete from dialectic_feedback where id = $1
+
 -- name: list_feedback
 select stage_slug, iteration_number, target_contribution_id, feedback_type, content, rating,
-  created_at
+  subject, verdict, upheld, created_at
 from dialectic_feedback
-where session_id = $1
+where session_id = $1 and withdrawn_at is null
 order by iteration_number, created_at, id
+
+-- name: list_jobs
+-- Errors without the providers' responses, which are long and only for audits.
+select j.id, j.parent_job_id, j.prerequisite_job_id, j.job_type, j.stage_slug, j.iteration_number,
+  j.payload ->> 'step_name' as step_name, j.output_type, j.target_contribution_id,
+  (select c.id from dialectic_contributions c
+    where c.tenant_id = j.tenant_id and c.job_id = j.id) as contribution_id,
+  j.status, j.status_reason, j.payload ->> 'model_name' as model_name,
+  (j.payload ->> 'model_index')::integer as model_index, j.attempt_count, j.retry_count,
+  (select coalesce(jsonb_agg(e.entry - 'raw' order by e.nth), '[]')
+    from jsonb_array_elements(j.error_details) with ordinality e (entry, nth)) as error_details,
+  j.created_at, j.started_at, j.completed_at
+from dialectic_generation_jobs j
+where j.session_id = $1
+order by j.iteration_number, j.created_at, j.id
