@@ -2,7 +2,7 @@
 import { html, nothing } from "../../vendor/lit/lit-html.js";
 import { get } from "../api.js";
 import { plural } from "../format.js";
-import { apply, applyDraft, at, countCalls, fromBoard, isWorking } from "../model.js";
+import { apply, applyDraft, at, countCalls, fromBoard, isWorking, span } from "../model.js";
 import { alarm, announce } from "../overlay.js";
 import { address as change, loadStyle } from "../router.js";
 import { draw, may, state } from "../store.js";
@@ -56,6 +56,8 @@ let shown = null;
 const phone = matchMedia("(max-width: 760px)");
 const tiles = () => (phone.matches ? TILES_OF_A_PHONE : TILES);
 
+const isBeforeEnd = ({ model, moment }) => moment !== null && moment < span(model).to;
+
 /** Make what a page knows besides its model: what is open, picked, collected. */
 function makePage(id) {
   const page = {
@@ -67,7 +69,8 @@ function makePage(id) {
     },
     hrefOf: (changes, hash = "") => href(page, changes, hash),
     isPicked: (document) => page.pick.doc === document.original_id || page.pick.doc === document.id,
-    isFolded: (stage) => stage.status === "complete" && page.folds.get(stage.slug) === true,
+    // A moment of the past looks the same for everyone: it does not depend on when this page was opened.
+    isFolded: (stage) => !isBeforeEnd(page) && stage.status === "complete" && page.folds.get(stage.slug) === true,
     unfold: (slug, isOpen) => { page.folds.set(slug, !isOpen); draw(); focusLater(`[data-key="fold-${slug}"]`); },
     unpick: () => { const { doc, job } = page.pick; change({ doc: null, job: null, stage: null }); focusLater(`[data-doc="${doc}"], [data-item][data-job="${job}"]`); },
     showStage: (event, slug) => showStage(page, event, slug),
