@@ -65,6 +65,32 @@ def _judge_parts(
     )
 
 
+def judge_critics(run: Mapping[str, Any]) -> dict[str, float]:
+    """Compute what a perfect judge of the critiques could do: the bound for every merge.
+
+    A judge who drops what most critics of its thesis object to, and one who drops what any does.
+    """
+    by_id = {one["id"]: one for one in run["documents"]}
+    wrong = set(run["wrong"])
+    critics: dict[str, list[bool]] = {}
+    for critique in run["documents"]:
+        if critique["type"] != "antithesis" or critique["about"] not in by_id:
+            continue
+        for point in by_id[critique["about"]]["states"]:
+            critics.setdefault(point, []).append(point in critique["rejects"])
+    most = {point for point, said in critics.items() if sum(said) * 2 > len(said)}
+    some = {point for point, said in critics.items() if any(said)}
+    known = set(critics)
+    return {
+        f"{name} {what}": len(part) / max(1, len(whole))
+        for name, dropped in (("most", most), ("any", some))
+        for what, part, whole in (
+            ("true", (known - wrong) - dropped, known - wrong),
+            ("false", known & wrong & dropped, known & wrong),
+        )
+    }
+
+
 def _unite(lists: Iterable[Collection[str]]) -> set[str]:
     return set(itertools.chain.from_iterable(lists))
 
@@ -86,6 +112,8 @@ def _run(server: Server, process: str) -> Samples:
         if judged:
             samples[f"{kind} true"] = [fmean(kept for kept, _ in judged)]
             samples[f"{kind} false"] = [fmean(removed for _, removed in judged)]
+    bounds = [judge_critics(run) for run in runs]
+    samples |= {name: [fmean(one[name] for one in bounds)] for name in bounds[0]}
     last = next(kind for kind in reversed(STEPS) if f"{kind} true" in samples)
     samples["true_kept"] = samples[f"{last} true"]
     samples["false_removed"] = samples[f"{last} false"]
@@ -112,6 +140,10 @@ MEASURE = Measure(
         FALSE_REMOVED,
         Column("calls", "calls", digits=0),
         Column("1,000 tokens", "tokens", digits=0),
+        Column("most critics: right", "most true", digits=3),
+        Column("wrong", "most false", digits=3),
+        Column("any critic: right", "any true", digits=3),
+        Column("wrong", "any false", digits=3),
         *(
             column
             for kind in STEPS
@@ -125,6 +157,8 @@ MEASURE = Measure(
     rounds_max=1,
     notes=(
         f"{SEEDS} seeds (BENCH_SEEDS); agents: " + ", ".join(f"{k} {v}" for k, v in AGENT.items()),
+        "most critics, any critic: what a judge would reach who drops what they object to; a merge "
+        "that decides by the critiques alone ends between the two",
         "the figures of a step are means over its documents; those of the last one come first",
     ),
 )

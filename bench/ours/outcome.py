@@ -132,8 +132,10 @@ async def _list_documents(
 def _describe(world: World, document: Mapping[str, Any]) -> dict[str, Any]:
     found = world.read(document["content"])
     return {
+        "id": document["id"],
         "type": document["type"],
         "seat": document["seat"],
+        "about": document["about_id"],
         "states": sorted(found.states),
         "rejects": sorted(found.rejects),
     }

@@ -143,11 +143,12 @@ class Mind:
         # A source that states a point and lists it as rejected, too, has kept it.
         having = sum(number in one.states for one in sources)
         against = sum(number in one.rejects and number not in one.states for one in sources)
-        versions = sum(bool(one.states) for one in sources)
         if not against:
             return False
+        critics = sum(not one.states for one in sources)
         # One text and its critiques: only the critics have judged the point.
-        share = 1.0 if versions == 1 else against / (against + having)
+        is_reviewed = len(sources) - critics == 1
+        share = against / critics if is_reviewed else against / (against + having)
         weight = {Rule.VOTE: share, Rule.UNION: float(share == 1), Rule.ANY: 1.0}[self.agent.rule]
         return self.chance.random() < self.agent.drops * weight
 

@@ -104,6 +104,18 @@ def test_a_merge_drops_a_contested_point_by_its_rule(rule: Rule, dropped: float)
     assert 1 - sum(kept) / len(kept) == pytest.approx(dropped, abs=0.05)
 
 
+@pytest.mark.parametrize(("critics", "objecting", "dropped"), [(1, 1, 0.8), (4, 1, 0.2), (3, 0, 0)])
+def test_a_text_loses_a_point_by_the_share_of_its_critics_that_object(
+    critics: int, objecting: int, dropped: float
+) -> None:
+    number, other = WRONG[0].id, RIGHT[0].id
+    reviews = [reject(number)] * objecting + ["It is fine."] * (critics - objecting)
+    task = build_task(state(number, other), *reviews)
+    agent = Agent(drops=0.8, keeps=1.0)
+    kept = [number in think(agent, seed=s).decide(task, PROPOSAL).states for s in range(600)]
+    assert 1 - sum(kept) / len(kept) == pytest.approx(dropped, abs=0.05)
+
+
 def test_a_point_that_no_source_states_does_not_come_back() -> None:
     task = build_task(state(RIGHT[0].id) + "\n" + reject(WRONG[0].id))
     decision = think(Agent(keeps=1.0, rule=Rule.UNION)).decide(task, PROPOSAL)
