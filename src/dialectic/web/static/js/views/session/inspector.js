@@ -8,9 +8,9 @@ import { cancelOne, pauseOne, rate, replaceModel, retryOne, sayFeedback, skipOne
 import { facts, FAILED, findStage, isPast, stateOf, subjectsOf } from "./facts.js";
 import { amount, describeReason, elapsed, figuresOf, marksOf, phaseOf, taskOf } from "./words.js";
 
-/** Draw what is picked; nothing if it is unknown. */
-export function inspector(page, model, now) {
-  const body = content(page, model, now);
+/** Draw what is picked; nothing if it is unknown. `claims` is the module that knows claims, if it is loaded. */
+export function inspector(page, model, now, claims = null) {
+  const body = page.pick.claim ? claims?.claimParts?.(page, model, page.pick.claim) : content(page, model, now);
   if (!body) return nothing;
   return html`<aside class="inspector" aria-label="Details" @pointerdown=${drag}>
     <div class="grip" aria-hidden="true"></div>

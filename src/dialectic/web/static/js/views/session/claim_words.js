@@ -1,0 +1,60 @@
+// How claims, critics and rulings are named and drawn in small, wherever they are shown.
+import { html, nothing } from "../../../vendor/lit/lit-html.js";
+import { list, plural } from "../../format.js";
+import { glyph, seat, seatClass, written } from "../parts.js";
+import { facts, findStage } from "./facts.js";
+
+/** What became of a claim: shape, word, kind of chip. Texts are compared: nothing here says that something is true. */
+export const FATES = {
+  kept: { glyph: "kept", word: "kept", kind: "ok" },
+  changed: { glyph: "changed", word: "changed", kind: "you" },
+  refused: { glyph: "cancelled", word: "refused", kind: "hold" },
+  dropped: { glyph: "dropped", word: "dropped", kind: "bad" },
+  pending: { glyph: "wait", word: "still open", kind: "" },
+};
+
+/** What a critic wants, as far as its words tell. */
+export const WANTS = {
+  keep: { sign: "✓", word: "holds", kind: "ok" },
+  change: { sign: "✎", word: "must change", kind: "you" },
+  drop: { sign: "✕", word: "should go", kind: "bad" },
+  unclear: { sign: "·", word: "takes it up", kind: "" },
+};
+
+export const fateChip = (status, lead = "") => html`<span class="chip fate ${FATES[status].kind}">${glyph(FATES[status].glyph)}${lead}${FATES[status].word}</span>`;
+
+/** The address of a document at a block; the block flashes. */
+export const placeHref = (model, id, block) => `/documents/${facts(model).find(id)?.id ?? id}${block ? `#${block}` : ""}`;
+
+/** The address of a passage of a report. */
+export const passageHref = (place) => (place?.kind === "contribution" || place?.kind === "person" ? `/documents/${place.version_id ?? place.id}?at=${place.start}` : null);
+
+/** Words without the marks of Markdown, on one line. */
+export const plain = (text) => written(String(text ?? "").replace(/^\s*(?:>\s*)*(?:[-*+]\s+(?:\[[ x]\]\s*)?|\d+[.)]\s+|#+\s+)?/i, "").replace(/\*\*|__|`/g, "").replace(/\s+/g, " ").trim());
+
+/** A critic's mark: it opens the passage that says so. */
+export function criticMark(model, critic, { isHidden = false, style = nothing } = {}) {
+  const { sign, word } = WANTS[critic.verdict];
+  const name = `Seat ${critic.seat ?? "?"}: ${word}`;
+  return html`<a class="critic ${critic.seat ? seatClass(critic.seat) : ""} ${critic.verdict}" href=${placeHref(model, critic.document_id, critic.block_id)} .style=${style}
+    tabindex=${isHidden ? "-1" : nothing} aria-hidden=${isHidden ? "true" : nothing} aria-label=${isHidden ? nothing : `${name}. Open the passage`} title="${name}. ${plain(critic.note).slice(0, 160)}">${isHidden ? nothing : html`<span class="critic-seat">${critic.seat ?? "?"}</span>`}<span>${sign}</span></a>`;
+}
+
+/** A claim in a sentence, for those who do not see its thread. */
+export function describeClaim(model, claim, ruling) {
+  const wants = Object.entries(WANTS).map(([verdict, { word }]) => [claim.critics.filter((critic) => critic.verdict === verdict).length, word]).filter(([n]) => n);
+  const told = wants.length ? `${list(wants.map(([n, word]) => `${plural(n, "critic")}: ${word}`))}. ` : "";
+  const fates = claim.fates.filter((fate) => fate.fate !== "pending").map((fate) => `${findStage(model, fate.stage)?.title ?? fate.stage}: ${FATES[fate.fate].word}`);
+  return `${claim.seat ? `Seat ${claim.seat} claims: ` : ""}${plain(claim.text)} ${told}${fates.length ? `${list(fates)}. ` : ""}In the end ${FATES[claim.final].word}.${ruling ? " You or a colleague ruled on it." : ""}`;
+}
+
+/** Two wordings, with the words marked that only one of them has. */
+export function wordings(before, after) {
+  const words = (text) => new Set(plain(text).toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []);
+  const [one, two] = [words(before), words(after)];
+  const show = (text, other, tag) => plain(text).split(/([\p{L}\p{N}]+)/u).map((part, n) => (n % 2 && !other.has(part.toLowerCase()) ? (tag === "del" ? html`<del>${part}</del>` : html`<ins>${part}</ins>`) : part));
+  return { before: show(before, two, "del"), after: show(after, one, "ins") };
+}
+
+export const seatName = (model, index) => model.session.seats.find((each) => each.index === index)?.label ?? "";
+export const seatTag = (model, index) => (index ? seat(index, { small: true, label: seatName(model, index) }) : nothing);
