@@ -140,5 +140,5 @@ function pointMark({ x, y, kind }) {
 
 export const keys = (model, ui, page) => [
   { keys: "v", label: "Map as a table", run: () => { change({ view: page.view === "table" ? null : "table" }, "map"); } },
-  ...(page.view === "dissent" ? loaded.dissent?.keys?.(model, ui.dissent ??= {}, page) ?? [] : claimKeys(page, (ui.shown ?? []), attempt)),
+  ...claimKeys(page, ui.shown ?? [], attempt),
 ];
