@@ -21,6 +21,8 @@ from dialectic.live_calls import LiveCall
 from dialectic.settings import Settings
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from dialectic.contract.accounts import Cost, Transaction, Wallet
     from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary, SystemPrompt
     from dialectic.contract.contributions import ChunkRecord, ContributionRecord, EditedContribution
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
         ResourceRequest,
         SearchResults,
     )
-    from dialectic.contract.provenance import Coverage, Depth, Provenance
+    from dialectic.contract.provenance import Coverage, Depth, FigureLedger, Provenance
     from dialectic.contract.quotes import RunQuote
     from dialectic.contract.sessions import (
         RunRequest,
@@ -59,6 +61,8 @@ if TYPE_CHECKING:
         SessionSummary,
         StaleDocuments,
     )
+    from dialectic.contract.strength import Strength
+    from dialectic.contract.worth import ModelsWorth, SessionWorth
     from dialectic.core.documents.file_paths import WorkStatus
     from dialectic.core.money.price import Rates
     from dialectic.providers.probe import Finding
@@ -185,6 +189,12 @@ class Backend(Protocol):
     async def cover(
         self, session_id: UUID, *, iteration: int | None, of: UUID | None
     ) -> Coverage: ...
+    async def list_figures(
+        self, session_id: UUID, *, iteration: int | None, of: UUID | None
+    ) -> FigureLedger: ...
+    async def weigh(self, contribution_id: UUID) -> Strength: ...
+    async def weigh_session(self, session_id: UUID, iteration: int | None) -> SessionWorth: ...
+    async def weigh_models(self, since: date | None) -> ModelsWorth: ...
     async def list_dissents(
         self, session_id: UUID, *, iteration: int | None, shows_all: bool
     ) -> Dissents: ...

@@ -28,6 +28,8 @@ from dialectic.live_calls import LiveCall
 from dialectic.settings import Settings
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from dialectic.app import (
         chat,
         contributions,
@@ -49,8 +51,10 @@ if TYPE_CHECKING:
         seats,
         sessions,
         stale,
+        strength,
         transfer,
         wallet,
+        worth,
     )
     from dialectic.contract.accounts import Cost, Transaction, Wallet
     from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary, SystemPrompt
@@ -82,7 +86,7 @@ if TYPE_CHECKING:
         ResourceRequest,
         SearchResults,
     )
-    from dialectic.contract.provenance import Coverage, Depth, Provenance
+    from dialectic.contract.provenance import Coverage, Depth, FigureLedger, Provenance
     from dialectic.contract.quotes import RunQuote
     from dialectic.contract.sessions import (
         RunRequest,
@@ -93,6 +97,8 @@ if TYPE_CHECKING:
         SessionSummary,
         StaleDocuments,
     )
+    from dialectic.contract.strength import Strength
+    from dialectic.contract.worth import ModelsWorth, SessionWorth
     from dialectic.core.documents.file_paths import WorkStatus
     from dialectic.core.money.price import Rates
     from dialectic.providers.probe import Finding
@@ -115,6 +121,7 @@ else:
     )
     projects, provenance, quotes = map(Deferred, ("projects", "provenance", "quotes"))
     dissents, rulings = map(Deferred, ("dissents", "rulings"))
+    strength, worth = map(Deferred, ("strength", "worth"))
     runs, search = map(Deferred, ("runs", "search"))
     seats, sessions, stale = map(Deferred, ("seats", "sessions", "stale"))
     endpoints, transfer, wallet = map(Deferred, ("endpoints", "transfer", "wallet"))
@@ -358,6 +365,20 @@ class LocalBackend:
 
     async def cover(self, session_id: UUID, *, iteration: int | None, of: UUID | None) -> Coverage:
         return await provenance.cover(self.tenant, session_id, iteration, of)
+
+    async def list_figures(
+        self, session_id: UUID, *, iteration: int | None, of: UUID | None
+    ) -> FigureLedger:
+        return await provenance.list_figures(self.tenant, session_id, iteration, of)
+
+    async def weigh(self, contribution_id: UUID) -> Strength:
+        return await strength.weigh(self.tenant, contribution_id, wait_s=None)
+
+    async def weigh_session(self, session_id: UUID, iteration: int | None) -> SessionWorth:
+        return await worth.weigh_session(self.tenant, session_id, iteration, wait_s=None)
+
+    async def weigh_models(self, since: date | None) -> ModelsWorth:
+        return await worth.weigh_models(self.tenant, since, wait_s=None)
 
     async def list_dissents(
         self, session_id: UUID, *, iteration: int | None, shows_all: bool

@@ -10,6 +10,7 @@ import contextlib
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
@@ -52,7 +53,7 @@ from dialectic.contract.projects import (
     ResourceRequest,
     SearchResults,
 )
-from dialectic.contract.provenance import Coverage, Depth, Provenance
+from dialectic.contract.provenance import Coverage, Depth, FigureLedger, Provenance
 from dialectic.contract.quotes import RunQuote
 from dialectic.contract.sessions import (
     QuoteRequest,
@@ -66,6 +67,8 @@ from dialectic.contract.sessions import (
     StaleDocuments,
     StartRequest,
 )
+from dialectic.contract.strength import Strength
+from dialectic.contract.worth import ModelsWorth, SessionWorth
 from dialectic.core.documents.file_paths import WorkStatus
 from dialectic.core.job import ENDED, JobStatus
 from dialectic.core.money.price import Rates
@@ -383,6 +386,29 @@ class RemoteBackend:
 
     async def cover(self, session_id: UUID, *, iteration: int | None, of: UUID | None) -> Coverage:
         return await self._client.get_coverage(session_id, iteration=iteration, of=of)
+
+    async def list_figures(
+        self, session_id: UUID, *, iteration: int | None, of: UUID | None
+    ) -> FigureLedger:
+        return await self._client.list_figures(session_id, iteration=iteration, of=of)
+
+    async def weigh(self, contribution_id: UUID) -> Strength:
+        while True:
+            found = await self._client.get_strength(contribution_id)
+            if found.open_dissents is not None:
+                return found
+
+    async def weigh_session(self, session_id: UUID, iteration: int | None) -> SessionWorth:
+        while True:
+            found = await self._client.get_session_worth(session_id, iteration=iteration)
+            if found.state is not ClaimsState.COMPUTING:
+                return found
+
+    async def weigh_models(self, since: date | None) -> ModelsWorth:
+        while True:
+            found = await self._client.get_models_worth(since=since)
+            if not found.waiting:
+                return found
 
     async def list_dissents(
         self, session_id: UUID, *, iteration: int | None, shows_all: bool
