@@ -342,5 +342,5 @@ function collectBar(page) {
     ${page.collected.length > 1 ? html`<button class="button main" type="button" @click=${() => compare(page)}>Compare ${page.collected.length}</button>` : nothing}</div>`;
 }
 
-export const keys = (page) => [...(loaded.replay?.keys?.(page) ?? []), { keys: "r", label: "Replay", run: () => { replay(page); } }, ...(loaded[page.tab]?.keys?.(page.model, page.ui[page.tab] ??= {}, page) ?? []), ...listKeys(page, TABS)];
+export const keys = (page) => [...(loaded.replay?.keys?.(page) ?? []), { keys: "r", label: "Replay", run: () => { replay(page); } }, ...(page.tab === "board" ? loaded.needs?.keys?.(page) ?? [] : []), ...(loaded[page.tab]?.keys?.(page.model, page.ui[page.tab] ??= {}, page) ?? []), ...listKeys(page, TABS)];
 export const actions = listActions;

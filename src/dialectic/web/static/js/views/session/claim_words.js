@@ -29,8 +29,8 @@ export const placeHref = (model, id, block) => `/documents/${facts(model).find(i
 /** The address of a passage of a report. */
 export const passageHref = (place) => (place?.kind === "contribution" || place?.kind === "person" ? `/documents/${place.version_id ?? place.id}?at=${place.start}` : null);
 
-/** Words without the marks of Markdown, on one line. */
-export const plain = (text) => written(String(text ?? "").replace(/^\s*(?:>\s*)*(?:[-*+]\s+(?:\[[ x]\]\s*)?|\d+[.)]\s+|#+\s+)?/i, "").replace(/\*\*|__|`/g, "").replace(/\s+/g, " ").trim());
+/** Words without the marks of Markdown, on one line; the cells of a table row have dots between them. */
+export const plain = (text) => written(String(text ?? "").replace(/^\s*\|\s*|\s*\|\s*$/g, "").replace(/\s+\|\s+/g, " · ").replace(/^\s*(?:>\s*)*(?:[-*+]\s+(?:\[[ x]\]\s*)?|\d+[.)]\s+|#+\s+)?/i, "").replace(/\*\*|__|`/g, "").replace(/\s+/g, " ").trim());
 
 /** A critic's mark: it opens the passage that says so. */
 export function criticMark(model, critic, { isHidden = false, style = nothing } = {}) {

@@ -5,11 +5,11 @@ import { draw, keep, kept, state } from "../../store.js";
 
 // Claims are compared on the server, once for each set of documents: not with every document that lands.
 const AGAIN_MS = 3_000;
-const PATHS = { claims: "/claims", dissents: "/dissents", coverage: "/coverage" };
+const PATHS = { claims: "/claims", dissents: "/dissents", coverage: "/coverage", worth: "/worth" };
 
 /**
  * What a page knows of one report of the iteration that it shows; asked for on first use.
- * @param {"claims"|"dissents"|"coverage"} name
+ * @param {"claims"|"dissents"|"coverage"|"worth"} name
  * @returns {{state: "loading"|"none"|"computing"|"ready"|"failed", data: any, problem: Problem|null}}
  */
 export function reportOf(page, name) {
@@ -101,16 +101,6 @@ export function rulingOf(model, subject) {
 // Of two made at the same moment the one that counts is newer.
 const isNewer = (one, other) => (one.created_at === other.created_at ? !one.withdrawn_at : one.created_at > other.created_at);
 const isRemoved = (model, ruling) => ruling.iteration === model.session.iteration && !model.feedback.has(ruling.id);
-
-/** The rulings that count in this iteration. */
-export const listRulings = (model) => [...model.feedback.values()].filter((one) => one.kind === "ruling" && !one.withdrawn_at);
-
-/** The rulings that prompts of a document have: made for an earlier stage, before it was begun. */
-export function rulingsOn(model, { stage, created_at: written }) {
-  const position = (slug) => model.stages.find((each) => each.slug === slug)?.position ?? 0;
-  return [...model.feedback.values()].filter((one) => one.kind === "ruling" && position(one.stage) < position(stage)
-    && one.created_at < written && !(one.withdrawn_at && one.withdrawn_at < written));
-}
 
 const path = (page, kind, id) => `/sessions/${page.id}/${kind}/${id}/ruling`;
 

@@ -57,7 +57,7 @@ const open = (place, label = "Open") => { const href = passageHref(place); retur
 function sums(model, data) {
   const judged = data.of ? html`Judged by ${open(data.of, `${stepName(model, data.of.stage)} by seat ${data.of.seat ?? "?"}`)}.` : "No step that merges has run yet.";
   return part("sums", "Points that only one proposal has", html`<div class="table-frame"><table class="sums"><thead><tr><th scope="col">Proposal</th><th scope="col" class="right">Points</th>${STATUSES.map((name) => html`<th scope="col" class="right">${FATES[name].word}</th>`)}<th scope="col" class="share-head"><span class="sr">Shares</span></th></tr></thead>
-    <tbody>${data.theses.map((each) => html`<tr><th scope="row"><span class="row">${each.thesis.seat ? seat(each.thesis.seat, { small: true }) : nothing}${written(seatName(model, each.thesis.seat) || each.thesis.model)}</span></th><td class="right">${count(each.points)}</td>
+    <tbody>${[...data.theses].sort((a, b) => (a.thesis.seat ?? 99) - (b.thesis.seat ?? 99)).map((each) => html`<tr><th scope="row"><span class="row">${each.thesis.seat ? seat(each.thesis.seat, { small: true }) : nothing}${written(seatName(model, each.thesis.seat) || each.thesis.model)}</span></th><td class="right">${count(each.points)}</td>
       ${STATUSES.map((name) => html`<td class="right ${each[name] ? "" : "faint"}">${count(each[name])}</td>`)}
       <td><span class="cells ${seatClass(each.thesis.seat ?? 1)}" aria-hidden="true">${STATUSES.map((name) => (each[name] ? html`<i class="is-${name}" .style=${`--n:${each[name]}`}></i>` : nothing))}</span></td></tr>`)}</tbody></table></div>`, judged);
 }
@@ -68,7 +68,7 @@ function matrix(model, ui, data) {
   ui.statuses ??= new Set();
   ui.seats ??= new Set();
   const steps = listSteps(model, data.theses[0]?.thesis.stage ?? data.points[0]?.point.stage);
-  const all = data.points.filter((one) => !ui.isLone || one.is_lone);
+  const all = data.points.filter((one) => !ui.isLone || one.is_lone).sort((a, b) => (a.point.seat ?? 99) - (b.point.seat ?? 99) || a.point.start - b.point.start);
   const counts = Object.fromEntries(STATUSES.map((name) => [name, all.filter((one) => one.status === name).length]));
   const chosen = all.filter((one) => (!ui.statuses.size || ui.statuses.has(one.status)) && (!ui.seats.size || ui.seats.has(one.point.seat)));
   const shown = ui.isOpen ? chosen : chosen.slice(0, ROWS_MAX);

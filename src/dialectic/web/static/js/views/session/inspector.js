@@ -150,7 +150,7 @@ function failure(page, model, job, now) {
 
 function stageParts(page, model, stage) {
   const own = model.money.by_stage.find((each) => each.stage === stage.slug);
-  const said = [...model.feedback.values()].filter((each) => each.stage === stage.slug && each.text);
+  const said = [...model.feedback.values()].filter((each) => each.stage === stage.slug && each.text && each.kind !== "ruling");
   const short = [...model.documents.values()].filter((one) => one.stage === stage.slug && one.shortened);
   const took = stage.started_at && stage.completed_at ? (Date.parse(stage.completed_at) - Date.parse(stage.started_at)) / 1000 : null;
   return { head: html`<strong>${stage.title}</strong><span class="meta grow">stage ${stage.position} of ${model.stages.length}</span>`, parts: html`
