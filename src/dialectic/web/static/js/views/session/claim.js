@@ -144,7 +144,7 @@ export function press(page, claim, verdict) {
 }
 
 /** The keys of a claim: they act on the one that has the focus, else on the one that is picked. */
-export function claimKeys(page, claims, attempt) {
+export function claimKeys(page, claims) {
   const find = () => {
     const id = document.activeElement?.closest?.("[data-claim]")?.dataset.claim ?? page.pick.claim;
     return claims.find((one) => one.id === id) ?? page.reports?.claims?.data?.claims.find((one) => one.id === id) ?? null;
@@ -152,7 +152,7 @@ export function claimKeys(page, claims, attempt) {
   const act = (run) => () => {
     const claim = find();
     if (!claim || !canRule(page, page.model)) return false;
-    attempt(`rule-${claim.id}`, async () => run(claim));
+    run(claim);
     return true;
   };
   const own = (claim) => {

@@ -124,21 +124,32 @@ export async function ruleOnDissent(page, dissent, { position = null, text = "" 
   await send(page, "dissents", dissent, position ? { position_id: position, text } : { text });
 }
 
+/** Requests on one subject go out one after the other: a quick change of mind is not lost. */
+const turns = new Map();
+
+function inTurn(id, work) {
+  const next = (turns.get(id) ?? Promise.resolve()).then(work);
+  turns.set(id, next.catch(() => {}));
+  return next;
+}
+
 async function send(page, kind, subject, body) {
   const { session } = page.model;
   const before = rulingOf(page.model, subject);
   const shown = {
-    id: `sent-${subject.id}`, kind: "ruling", session_id: session.id, iteration: subject.iteration ?? session.iteration, stage: subject.stage, document_id: null,
-    rating: null, subject_id: subject.id, verdict: body.verdict ?? (body.position_id ? "keep" : "own"), text: body.text, withdrawn_at: null, by: { user_id: state.me?.user_id, name: state.me?.name ?? "" },
-    created_at: new Date().toISOString(), position_id: body.position_id ?? null,
+    id: `sent-${crypto.randomUUID()}`, kind: "ruling", session_id: session.id, iteration: subject.iteration ?? session.iteration, stage: subject.stage, document_id: null,
+    rating: null, subject_id: subject.id, subject: subject.subject ?? subject.text, verdict: body.verdict ?? (body.position_id ? "keep" : "own"), text: body.text, withdrawn_at: null,
+    by: { user_id: state.me?.user_id, name: state.me?.name ?? "" }, created_at: new Date().toISOString(), position_id: body.position_id ?? null,
   };
   show(page, shown);
   try {
     const replaces = before && before.by?.user_id !== shown.by.user_id ? { replaces: before.id } : {};
-    const made = await put(path(page, kind, subject.id), { ...body, ...replaces });
+    const made = await inTurn(subject.id, () => put(path(page, kind, subject.id), { ...body, ...replaces }));
     keep(wordsPlace(page, subject.id), "");
+    // It may have been taken back meanwhile.
+    const { withdrawn_at: withdrawn } = page.model.feedback.get(shown.id) ?? shown;
     hide(page, shown.id);
-    show(page, { ...shown, id: made.id, created_at: made.created_at, by: made.by, text: made.text });
+    if (!page.model.feedback.has(made.id)) show(page, { ...shown, id: made.id, created_at: made.created_at, by: made.by, text: made.text, withdrawn_at: withdrawn });
     toast("It binds every later prompt of this session.", { undo: () => withdraw(page, kind, subject) });
   } catch (problem) {
     hide(page, shown.id);
@@ -151,11 +162,12 @@ async function send(page, kind, subject, body) {
 export async function withdraw(page, kind, subject) {
   const before = rulingOf(page.model, subject);
   if (!before) return;
-  show(page, { ...before, kind: "ruling", subject_id: subject.id, withdrawn_at: new Date().toISOString() });
+  const told = (withdrawn) => show(page, { ...before, kind: "ruling", subject_id: subject.id, withdrawn_at: withdrawn });
+  told(new Date().toISOString());
   try {
-    await del(path(page, kind, subject.id));
+    await inTurn(subject.id, () => del(path(page, kind, subject.id)));
   } catch (problem) {
-    show(page, { ...before, kind: "ruling", subject_id: subject.id, withdrawn_at: null });
+    told(null);
     if (!(problem instanceof Problem)) throw problem;
     toast(problem.detail);
   }

@@ -14,7 +14,7 @@ import { STATUSES } from "./map_layout.js";
 const ROWS_MAX = 40;
 const CELLS = {
   full: { glyph: "kept", word: "says it" }, changed: { glyph: "changed", word: "says it changed" }, refused: { glyph: "cancelled", word: "refuses it" },
-  dropped: { glyph: "dropped", word: "does not say it any more" }, empty: { glyph: null, word: "does not say it" }, pending: { glyph: "wait", word: "is still to come" },
+  named: { glyph: "named", word: "names it" }, dropped: { glyph: "dropped", word: "does not say it any more" }, empty: { glyph: null, word: "does not say it" }, pending: { glyph: "wait", word: "is still to come" },
 };
 
 /** The columns: the steps that merge, in order. @returns {{key: string, stage: object, title: string}[]} */
@@ -27,7 +27,10 @@ export function listSteps(model, birth) {
 
 const keyOf = (place) => (place.step ? `${place.stage}/${place.step}` : place.stage);
 
-/** What each step did with a point: names of `CELLS`. A chain leads through every step before the one that ends it. */
+/**
+ * What each step did with a point: names of `CELLS`. A chain leads through every step before the one that ends it; what
+ * is refused in the end may have been refused before.
+ */
 export function listCells(point, steps) {
   const find = (name) => steps.findIndex((step) => step.key === name);
   const { status } = point;
@@ -35,7 +38,7 @@ export function listCells(point, steps) {
   if (status === "kept") return steps.map(() => "full");
   if (status === "changed") { const at = point.changed ? find(keyOf(point.changed.after)) : 0; return steps.map((_, n) => (n < at ? "full" : "changed")); }
   const end = status === "refused" ? find(keyOf(point.refused.place)) : find(point.lost_at);
-  return steps.map((_, n) => (n < end ? "full" : n === end ? status : "empty"));
+  return steps.map((_, n) => (n < end ? (status === "refused" ? "named" : "full") : n === end ? status : "empty"));
 }
 
 export function view(model, ui, page) {
@@ -100,6 +103,7 @@ function matrixCell(model, one, cell, step) {
   }
   if (cell === "changed" && one.changed && step.key === keyOf(one.changed.after)) return html`<a class="step-cell" href=${passageHref(one.changed.after)} aria-label=${name}>${glyph(shape)}</a>`;
   if (cell === "full" && one.found && step.key === keyOf(one.found)) return html`<a class="step-cell" href=${passageHref(one.found)} aria-label=${name}>${glyph(shape)}</a>`;
+  if (cell === "named") return html`<span class="step-cell" role="img" aria-label=${name}>·</span>`;
   return html`<span class="step-cell">${shape ? glyph(shape, name) : html`<span class="sr">${name}</span>`}</span>`;
 }
 

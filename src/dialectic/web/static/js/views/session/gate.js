@@ -2,7 +2,7 @@
 import { html, nothing } from "../../../vendor/lit/lit-html.js";
 import { repeat } from "../../../vendor/lit/directives/repeat.js";
 import { count, plural } from "../../format.js";
-import { attempt, seat, seatClass } from "../parts.js";
+import { seat, seatClass } from "../parts.js";
 import { claimKeys, rulingButtons } from "./claim.js";
 import { criticMark, plain } from "./claim_words.js";
 import { reportOf, rulingOf, sendTyped } from "./claims.js";
@@ -35,4 +35,4 @@ export function contested(page, model) {
       <a href=${page.hrefOf(claims.length ? {} : { view: "dissent" }, "map")}>${left ? `See ${count(left)} more` : "See all of it"}</a></p></section>`;
 }
 
-export const keys = (page) => claimKeys(page, reportOf(page, "claims").data?.claims ?? [], attempt);
+export const keys = (page) => claimKeys(page, reportOf(page, "claims").data?.claims ?? []);

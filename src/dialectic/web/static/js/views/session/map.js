@@ -5,7 +5,7 @@ import { repeat } from "../../../vendor/lit/directives/repeat.js";
 import { count, plural } from "../../format.js";
 import { address as change } from "../../router.js";
 import { draw, may } from "../../store.js";
-import { attempt, blank, errorBar, glyph, seat, seatClass, written } from "../parts.js";
+import { blank, errorBar, glyph, seat, seatClass, written } from "../parts.js";
 import { claimKeys } from "./claim.js";
 import { criticMark, describeClaim, FATES, plain, seatName } from "./claim_words.js";
 import { askAgain, reportOf, rulingOf } from "./claims.js";
@@ -140,5 +140,5 @@ function pointMark({ x, y, kind }) {
 
 export const keys = (model, ui, page) => [
   { keys: "v", label: "Map as a table", run: () => { change({ view: page.view === "table" ? null : "table" }, "map"); } },
-  ...claimKeys(page, ui.shown ?? [], attempt),
+  ...claimKeys(page, ui.shown ?? []),
 ];
