@@ -384,6 +384,7 @@ def test_every_mark_of_a_document_leads_to_a_block_that_holds_the_quoted_words(
     links = {}
     for mark in marks.all():
         mark.click()
+        expect(mark).to_have_attribute("aria-current", "true")
         card = page.locator(".source-card").first
         quote = card.locator(".quote").inner_text()
         links[str(card.locator("a[data-open]").get_attribute("href"))] = quote
@@ -407,6 +408,11 @@ def test_axe_finds_nothing_in_any_view_of_what_was_argued(
         open_map(page, site, session, view, picked if view == "" else "")
         for scheme in schemes:
             page.emulate_media(color_scheme=scheme)
+            page.wait_for_function(
+                "(scheme) => matchMedia(`(prefers-color-scheme: ${scheme})`).matches"
+                " && !document.getAnimations().length",
+                arg=scheme,
+            )
             check_axe(page)
 
 
