@@ -24,10 +24,10 @@ const CARDS = {
   feedback: gate, funds: funding, budget: funding, approval, key: keyMissing, endpoint, failure, stale, incomplete,
 };
 
-function frame({ kind = "you", title, text, meta = "", body = nothing, buttons = nothing }) {
+function frame({ kind = "you", title, text, meta = "", body = nothing, buttons = nothing, below = nothing }) {
   return html`<article class="need-card ${kind}"><div class="need-head">${glyph(kind === "bad" ? "failed" : kind === "hold" ? "paused" : "you")}
     <div class="grow"><h2>${title}</h2>${text ? html`<p class="soft">${text}</p>` : nothing}${meta ? html`<p class="meta">${meta}</p>` : nothing}</div></div>
-    ${body}<div class="need-acts row wrap">${buttons}</div></article>`;
+    ${body}<div class="need-acts row wrap">${buttons}</div>${below}</article>`;
 }
 
 const since = (need, now) => (need.since ? ago(need.since, now) : "");
@@ -56,9 +56,10 @@ function gate(page, model, need, now) {
     body: may("spend") ? html`<div class="field"><label for="gate-text">What must the next stage know?</label>
       <textarea id="gate-text" class="serif" rows="3" placeholder="Optional" .value=${kept(place)} @input=${(event) => keep(place, event.target.value)}></textarea>
       <p class="help">Your text, your stars and your rulings go into every later prompt.</p></div>
-      ${bringContested().contested?.(page, model) ?? nothing}
       ${said.length ? html`<ul class="said">${said.map((each) => html`<li class="serif">${written(each.text)} <span class="meta">${each.by?.name ?? ""}</span></li>`)}</ul>` : nothing}` : nothing,
     buttons: may("spend") ? action({ name: "submit", label: submitLabel(model), price: needPrice(model, "feedback", "start_next"), kind: "main", run: () => submit(page) }) : nothing,
+    // It comes later, so it stands where it moves nothing.
+    below: may("spend") ? bringContested().contested?.(page, model) ?? nothing : nothing,
   });
 }
 

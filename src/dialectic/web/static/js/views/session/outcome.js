@@ -3,7 +3,7 @@ import { html, nothing } from "../../../vendor/lit/lit-html.js";
 import { count, duration, plural } from "../../format.js";
 import { loadStyle } from "../../router.js";
 import { draw } from "../../store.js";
-import { seat, written } from "../parts.js";
+import { blank, seat, written } from "../parts.js";
 import { outcomeOf } from "./facts.js";
 import { amount, runTime } from "./words.js";
 
@@ -32,7 +32,7 @@ export function outcome(page, model) {
     <div class="outcome-side">
       <p class="label">${last.title}</p>
       <ul class="outcome-docs">${finals.map((one) => html`<li><a class="outcome-doc" href="/documents/${one.id}">${seat(one.seat, { label: one.model })}<span class="serif lines-2">${written(one.title)}</span></a></li>`)}</ul>
-      ${bring().survived?.(page, model) ?? nothing}
+      ${bring().survived?.(page, model) ?? blank(model.session.seats.length, 34)}
       <dl class="facts">${figures(model)}</dl></div>
   </section>${bring().worth?.(page, model) ?? nothing}`;
 }

@@ -1,7 +1,7 @@
 // What survived of each seat's claims, and what each seat brought: for the outcome of an iteration.
 import { html, nothing } from "../../../vendor/lit/lit-html.js";
 import { count, duration, money, plural } from "../../format.js";
-import { errorBar, seat, seatClass, written } from "../parts.js";
+import { blank, errorBar, seat, seatClass, written } from "../parts.js";
 import { FATES, passageHref, plain, seatName } from "./claim_words.js";
 import { askAgain, reportOf } from "./claims.js";
 import { STATUSES } from "./map_layout.js";
@@ -11,9 +11,9 @@ const CELLS_MAX = 80;
 
 export function survived(page, model) {
   const report = reportOf(page, "claims");
-  const head = html`<div class="row"><p class="label grow">What survived</p><a href=${page.hrefOf({}, "map")}>See how</a></div>`;
+  const head = html`<div class="row"><p class="label grow">What survived</p><a class="see-how" href=${page.hrefOf({}, "map")}>See how</a></div>`;
   if (report.state === "failed") return html`${head}${errorBar(report.problem, () => askAgain(page, "claims"))}`;
-  if (!report.data?.claims.length) return report.state === "none" ? nothing : html`${head}<p class="meta">The documents are being compared.</p>`;
+  if (!report.data?.claims.length) return report.state === "none" ? nothing : html`${head}${blank(model.session.seats.length, 34)}`;
   return html`${head}<ul class="survived">${report.data.coverage.map((each) => html`<li class=${seatClass(each.seat)}>${seat(each.seat, { label: seatName(model, each.seat) })}
       <span class="claim-cells" aria-hidden="true">${cellsOf(report.data.claims, each.seat).map((status) => html`<i class="is-${status}"></i>`)}</span>
       <span class="meta">${STATUSES.filter((name) => each[name]).map((name) => `${count(each[name])} ${FATES[name].word}`).join(", ")}</span></li>`)}</ul>`;
