@@ -140,6 +140,10 @@ export interface BoardFeedback {
   rating: number | null;
   /** The claim or dissent that a ruling decides. */
   subject_id: string | null;
+  /** What is said there. */
+  subject: string | null;
+  /** The position of a dissent that a ruling is for. */
+  position_id: string | null;
   verdict: RulingVerdict | null;
   /** Since when a ruling no longer counts. */
   withdrawn_at: string | null;

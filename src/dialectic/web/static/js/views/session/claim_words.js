@@ -1,5 +1,5 @@
 // How claims, critics and rulings are named and drawn in small, wherever they are shown.
-import { html, nothing } from "../../../vendor/lit/lit-html.js";
+import { html, nothing, svg } from "../../../vendor/lit/lit-html.js";
 import { list, plural } from "../../format.js";
 import { glyph, seat, seatClass, written } from "../parts.js";
 import { facts, findStage } from "./facts.js";
@@ -58,3 +58,29 @@ export function wordings(before, after) {
 
 export const seatName = (model, index) => model.session.seats.find((each) => each.index === index)?.label ?? "";
 export const seatTag = (model, index) => (index ? seat(index, { small: true, label: seatName(model, index) }) : nothing);
+
+/** ● kept, ◐ changed, ⊘ refused, ✕ dropped, a dotted ring for what is still open. */
+export function pointMark({ x, y, kind }) {
+  switch (kind) {
+    case "birth": return svg`<circle class="mark" cx=${x} cy=${y} r="3.5"/>`;
+    case "kept": return svg`<circle class="mark" cx=${x} cy=${y} r="4"/>`;
+    case "changed": return svg`<circle class="mark hollow" cx=${x} cy=${y} r="4.4"/><path class="mark" d="M${x} ${y - 4.4}a4.4 4.4 0 0 1 0 8.8z"/>`;
+    case "refused": return svg`<circle class="mark hollow refused" cx=${x} cy=${y} r="4.6"/><path class="stroke refused" d="M${x - 3.2} ${y + 3.2}l6.4-6.4"/>`;
+    case "dropped": return svg`<path class="stroke dropped" d="M${x - 3.6} ${y - 3.6}l7.2 7.2m0-7.2l-7.2 7.2"/>`;
+    case "pending": return svg`<circle class="mark hollow pending" cx=${x} cy=${y} r="4"/>`;
+    default: return nothing;
+  }
+}
+
+/** The thread of a claim in small: where it was said, and where it ended. */
+export function smallThread(claim, stages) {
+  const at = (n) => 6 + n * 22;
+  const marks = [{ x: at(0), y: 8, kind: "birth" }];
+  let last = at(0);
+  stages.forEach((stage, n) => {
+    const kind = claim.fates.find((fate) => fate.stage === stage.slug)?.fate ?? "pending";
+    marks.push({ x: at(n + 1), y: 8, kind });
+    if (kind === "kept" || kind === "changed") last = at(n + 1);
+  });
+  return html`<svg class="small-thread" width=${at(stages.length) + 8} height="16" aria-hidden="true"><path class="line" d="M${at(0)} 8H${last}"/>${marks.map(pointMark)}</svg>`;
+}

@@ -7,7 +7,7 @@ import { address as change } from "../../router.js";
 import { draw, may } from "../../store.js";
 import { blank, errorBar, glyph, seat, seatClass, written } from "../parts.js";
 import { claimKeys } from "./claim.js";
-import { criticMark, describeClaim, FATES, plain, seatName } from "./claim_words.js";
+import { criticMark, describeClaim, FATES, plain, pointMark, seatName } from "./claim_words.js";
 import { askAgain, reportOf, rulingOf } from "./claims.js";
 import { choose, claimsAt, countClaims, group, GROUP_PX, HEAD_PX, layOut, listColumns, ROW_PX, STATUSES } from "./map_layout.js";
 import { table } from "./map_table.js";
@@ -121,19 +121,6 @@ function threadRow(model, page, thread, plan) {
       <svg aria-hidden="true" width=${plan.width} height=${plan.height}>${lines.map(({ d, kind }) => svg`<path class="hit" d=${d}/><path class="line ${kind}" d=${d}/>`)}
         ${points.map((point) => pointMark(point))}${ends.map((end) => pointMark(end))}</svg></a>
     ${repeat(thread.critics, ({ critic }) => critic.seat, ({ critic, x, y }) => criticMark(model, critic, { isHidden: true, style: `--x:${x}px;--y:${y}px` }))}</li>`;
-}
-
-/** ● kept, ◐ changed, ⊘ refused, ✕ dropped, a dotted ring for what is still open. */
-function pointMark({ x, y, kind }) {
-  switch (kind) {
-    case "birth": return svg`<circle class="mark" cx=${x} cy=${y} r="3.5"/>`;
-    case "kept": return svg`<circle class="mark" cx=${x} cy=${y} r="4"/>`;
-    case "changed": return svg`<circle class="mark hollow" cx=${x} cy=${y} r="4.4"/><path class="mark" d="M${x} ${y - 4.4}a4.4 4.4 0 0 1 0 8.8z"/>`;
-    case "refused": return svg`<circle class="mark hollow refused" cx=${x} cy=${y} r="4.6"/><path class="stroke refused" d="M${x - 3.2} ${y + 3.2}l6.4-6.4"/>`;
-    case "dropped": return svg`<path class="stroke dropped" d="M${x - 3.6} ${y - 3.6}l7.2 7.2m0-7.2l-7.2 7.2"/>`;
-    case "pending": return svg`<circle class="mark hollow pending" cx=${x} cy=${y} r="4"/>`;
-    default: return nothing;
-  }
 }
 
 // -- keys -----------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 import { html, nothing } from "../../../vendor/lit/lit-html.js";
 import { repeat } from "../../../vendor/lit/directives/repeat.js";
 import { glyph, seat, seatClass } from "../parts.js";
-import { criticMark, fateChip, FATES, placeHref, plain, seatName } from "./claim_words.js";
+import { criticMark, fateChip, FATES, placeHref, plain, seatName, smallThread } from "./claim_words.js";
 import { rulingOf, VERDICTS } from "./claims.js";
 
 /** @param {{seat: number|null, claims: object[], all: number}[]} groups */
@@ -18,7 +18,7 @@ function row(model, page, claim, stages) {
   const told = ruling && VERDICTS.find((each) => each.verdict === ruling.verdict);
   return html`<tr class=${claim.seat ? seatClass(claim.seat) : ""} data-claim-row=${claim.id} data-final=${claim.final}>
     <td class="of">${claim.seat ? seat(claim.seat, { small: true, label: seatName(model, claim.seat) }) : nothing}</td>
-    <th scope="row" class="serif words"><a href=${page.hrefOf({ claim: claim.id, doc: null, job: null, stage: null }, "map")} data-item data-claim=${claim.id} aria-current=${page.pick.claim === claim.id ? "true" : nothing}>${plain(claim.text)}</a></th>
+    <th scope="row" class="serif words"><a href=${page.hrefOf({ claim: claim.id, doc: null, job: null, stage: null }, "map")} data-item data-claim=${claim.id} aria-current=${page.pick.claim === claim.id ? "true" : nothing}>${plain(claim.text)}</a>${smallThread(claim, stages)}</th>
     <td data-label="Critics"><span class="critics">${claim.critics.map((critic) => criticMark(model, critic))}${claim.critics.length ? nothing : html`<span class="faint">none</span>`}</span></td>
     ${stages.map((stage) => html`<td data-label=${stage.title}>${fateCell(model, claim.fates.find((fate) => fate.stage === stage.slug))}</td>`)}
     <td data-label="In the end">${fateChip(claim.final)}</td>
