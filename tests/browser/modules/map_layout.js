@@ -1,7 +1,6 @@
-// Assertions about views/session/map_layout.js and coverage.js; `check(name, found, wanted)` comes from the test.
+// Assertions about views/session/map_layout.js; `check(name, found, wanted)` comes from the test.
 export default async (base, check) => {
-  const { choose, claimsAt, countClaims, group, layOut, listColumns, spread } = await import(`${base}/js/views/session/map_layout.js`);
-  const { listCells, listSteps } = await import(`${base}/js/views/session/coverage.js`);
+  const { choose, claimsAt, countClaims, group, layOut, listCells, listColumns, listSteps, spread } = await import(`${base}/js/views/session/map_layout.js`);
   const step = (key, strategy = "per_model") => ({ key, title: key, strategy, is_intermediate: false });
   const stage = (slug, position, steps) => ({ slug, title: slug, position, status: "complete", iteration: 1, steps });
   const stages = [stage("a", 1, [step("a")]), stage("b", 2, [step("b", "per_source_document")]), stage("c", 3, [step("c1"), step("c2")]), stage("d", 4, [step("d")])];

@@ -7,39 +7,14 @@ import { chip, errorBar, glyph, seat, seatClass, written } from "../parts.js";
 import { stepName } from "./claim.js";
 import { FATES, fateChip, passageHref, plain, seatName } from "./claim_words.js";
 import { askAgain, reportOf } from "./claims.js";
-import { runStages, shapeOf } from "./facts.js";
 import { waitingFor } from "./map.js";
-import { STATUSES } from "./map_layout.js";
+import { keyOf, listCells, listSteps, STATUSES } from "./map_layout.js";
 
 const ROWS_MAX = 40;
 const CELLS = {
   full: { glyph: "kept", word: "says it" }, changed: { glyph: "changed", word: "says it changed" }, refused: { glyph: "cancelled", word: "refuses it" },
   named: { glyph: "named", word: "names it" }, dropped: { glyph: "dropped", word: "does not say it any more" }, empty: { glyph: null, word: "does not say it" }, pending: { glyph: "wait", word: "is still to come" },
 };
-
-/** The columns: the steps that merge, in order. @returns {{key: string, stage: object, title: string}[]} */
-export function listSteps(model, birth) {
-  const stages = runStages(model);
-  const first = stages.findIndex((stage) => stage.slug === birth);
-  return stages.slice(first + 1).filter((stage) => !stage.steps.some((step) => shapeOf(step) === "cross")).flatMap((stage) => (stage.steps.length > 1
-    ? stage.steps.map((step) => ({ key: `${stage.slug}/${step.key}`, stage, title: step.title })) : [{ key: stage.slug, stage, title: stage.title }]));
-}
-
-const keyOf = (place) => (place.step ? `${place.stage}/${place.step}` : place.stage);
-
-/**
- * What each step did with a point: names of `CELLS`. A chain leads through every step before the one that ends it; what
- * is refused in the end may have been refused before.
- */
-export function listCells(point, steps) {
-  const find = (name) => steps.findIndex((step) => step.key === name);
-  const { status } = point;
-  if (status === "pending") return steps.map(() => "pending");
-  if (status === "kept") return steps.map(() => "full");
-  if (status === "changed") { const at = point.changed ? find(keyOf(point.changed.after)) : 0; return steps.map((_, n) => (n < at ? "full" : "changed")); }
-  const end = status === "refused" ? find(keyOf(point.refused.place)) : find(point.lost_at);
-  return steps.map((_, n) => (n < end ? (status === "refused" ? "named" : "full") : n === end ? status : "empty"));
-}
 
 export function view(model, ui, page) {
   const report = reportOf(page, "coverage");

@@ -188,3 +188,30 @@ export function countClaims(claims, isRuled) {
   }
   return found;
 }
+
+// -- coverage -------------------------------------------------------------------------------------
+
+/** The columns: the steps that merge, in order. @returns {{key: string, stage: object, title: string}[]} */
+export function listSteps(model, birth) {
+  const stages = runStages(model);
+  const first = stages.findIndex((stage) => stage.slug === birth);
+  return stages.slice(first + 1).filter((stage) => !stage.steps.some((step) => shapeOf(step) === "cross")).flatMap((stage) => (stage.steps.length > 1
+    ? stage.steps.map((step) => ({ key: `${stage.slug}/${step.key}`, stage, title: step.title })) : [{ key: stage.slug, stage, title: stage.title }]));
+}
+
+/** The step of a passage, as reports name it. */
+export const keyOf = (place) => (place.step ? `${place.stage}/${place.step}` : place.stage);
+
+/**
+ * What each step did with a point: "full", "changed", "named", "refused", "dropped", "empty" or "pending". A chain leads through every step before the one that ends it; what
+ * is refused in the end may have been refused before.
+ */
+export function listCells(point, steps) {
+  const find = (name) => steps.findIndex((step) => step.key === name);
+  const { status } = point;
+  if (status === "pending") return steps.map(() => "pending");
+  if (status === "kept") return steps.map(() => "full");
+  if (status === "changed") { const at = point.changed ? find(keyOf(point.changed.after)) : 0; return steps.map((_, n) => (n < at ? "full" : "changed")); }
+  const end = status === "refused" ? find(keyOf(point.refused.place)) : find(point.lost_at);
+  return steps.map((_, n) => (n < end ? (status === "refused" ? "named" : "full") : n === end ? status : "empty"));
+}
