@@ -21,6 +21,8 @@ from dialectic.live_calls import LiveCall
 from dialectic.settings import Settings
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from dialectic.cli import exchange
     from dialectic.contract.events import Event
 
@@ -156,6 +158,14 @@ class Backend(Protocol):
     async def cover(
         self, session_id: UUID, *, iteration: int | None, of: UUID | None
     ) -> exchange.Coverage: ...
+    async def list_figures(
+        self, session_id: UUID, *, iteration: int | None, of: UUID | None
+    ) -> exchange.FigureLedger: ...
+    async def weigh(self, contribution_id: UUID) -> exchange.Strength: ...
+    async def weigh_session(
+        self, session_id: UUID, iteration: int | None
+    ) -> exchange.SessionWorth: ...
+    async def weigh_models(self, since: date | None) -> exchange.ModelsWorth: ...
     async def list_dissents(
         self, session_id: UUID, *, iteration: int | None, shows_all: bool
     ) -> exchange.Dissents: ...

@@ -30,7 +30,7 @@ from dialectic.contract.projects import (
     ResourceRequest,
     SearchResults,
 )
-from dialectic.contract.provenance import Coverage, Depth, Provenance
+from dialectic.contract.provenance import Coverage, Depth, FigureLedger, Provenance
 from dialectic.contract.quotes import RunQuote
 from dialectic.contract.sessions import (
     RunRequest,
@@ -41,6 +41,8 @@ from dialectic.contract.sessions import (
     SessionSummary,
     StaleDocuments,
 )
+from dialectic.contract.strength import Strength
+from dialectic.contract.worth import ModelsWorth, SessionWorth
 from dialectic.core.documents.file_paths import WorkStatus
 from dialectic.core.money.price import Rates
 
@@ -62,10 +64,12 @@ __all__ = [
     "EndpointTest",
     "EndpointTestRequest",
     "ExportedProject",
+    "FigureLedger",
     "Finding",
     "ImportedProject",
     "Kind",
     "Model",
+    "ModelsWorth",
     "NotificationPage",
     "OwnEndpoint",
     "PlanFile",
@@ -89,7 +93,9 @@ __all__ = [
     "SessionDetail",
     "SessionPlan",
     "SessionSummary",
+    "SessionWorth",
     "StaleDocuments",
+    "Strength",
     "SystemPrompt",
     "Transaction",
     "Wallet",

@@ -28,6 +28,8 @@ from dialectic.live_calls import LiveCall
 from dialectic.settings import Settings
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from dialectic.app import (
         chat,
         contributions,
@@ -49,8 +51,10 @@ if TYPE_CHECKING:
         seats,
         sessions,
         stale,
+        strength,
         transfer,
         wallet,
+        worth,
     )
     from dialectic.cli import exchange
 else:
@@ -72,6 +76,7 @@ else:
     )
     projects, provenance, quotes = map(Deferred, ("projects", "provenance", "quotes"))
     dissents, rulings = map(Deferred, ("dissents", "rulings"))
+    strength, worth = map(Deferred, ("strength", "worth"))
     runs, search = map(Deferred, ("runs", "search"))
     seats, sessions, stale = map(Deferred, ("seats", "sessions", "stale"))
     endpoints, transfer, wallet = map(Deferred, ("endpoints", "transfer", "wallet"))
@@ -327,6 +332,20 @@ class LocalBackend:
         self, session_id: UUID, *, iteration: int | None, of: UUID | None
     ) -> exchange.Coverage:
         return await provenance.cover(self.tenant, session_id, iteration, of)
+
+    async def list_figures(
+        self, session_id: UUID, *, iteration: int | None, of: UUID | None
+    ) -> exchange.FigureLedger:
+        return await provenance.list_figures(self.tenant, session_id, iteration, of)
+
+    async def weigh(self, contribution_id: UUID) -> exchange.Strength:
+        return await strength.weigh(self.tenant, contribution_id, wait_s=None)
+
+    async def weigh_session(self, session_id: UUID, iteration: int | None) -> exchange.SessionWorth:
+        return await worth.weigh_session(self.tenant, session_id, iteration, wait_s=None)
+
+    async def weigh_models(self, since: date | None) -> exchange.ModelsWorth:
+        return await worth.weigh_models(self.tenant, since, wait_s=None)
 
     async def list_dissents(
         self, session_id: UUID, *, iteration: int | None, shows_all: bool

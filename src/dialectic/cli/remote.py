@@ -10,6 +10,7 @@ import contextlib
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import date
 from pathlib import Path
 from typing import TypeVar
 from uuid import UUID
@@ -353,6 +354,29 @@ class RemoteBackend:
         self, session_id: UUID, *, iteration: int | None, of: UUID | None
     ) -> exchange.Coverage:
         return await self._client.get_coverage(session_id, iteration=iteration, of=of)
+
+    async def list_figures(
+        self, session_id: UUID, *, iteration: int | None, of: UUID | None
+    ) -> exchange.FigureLedger:
+        return await self._client.list_figures(session_id, iteration=iteration, of=of)
+
+    async def weigh(self, contribution_id: UUID) -> exchange.Strength:
+        while True:
+            found = await self._client.get_strength(contribution_id)
+            if found.open_dissents is not None:
+                return found
+
+    async def weigh_session(self, session_id: UUID, iteration: int | None) -> exchange.SessionWorth:
+        while True:
+            found = await self._client.get_session_worth(session_id, iteration=iteration)
+            if found.state is not ClaimsState.COMPUTING:
+                return found
+
+    async def weigh_models(self, since: date | None) -> exchange.ModelsWorth:
+        while True:
+            found = await self._client.get_models_worth(since=since)
+            if not found.waiting:
+                return found
 
     async def list_dissents(
         self, session_id: UUID, *, iteration: int | None, shows_all: bool
