@@ -3,10 +3,11 @@
 -- action reads the session before it moves jobs, any number of them, so it cannot keep to that
 -- order: it holds the lock alone. It waits for commits, never for a model call.
 
+-- Named with the tenant: nobody can hold a session of others.
 create or replace function dialectic.name_session_lock(p_session_id uuid) returns bigint
-language sql immutable
+language sql stable
 as $$
-  select hashtextextended('session ' || p_session_id, 0)
+  select hashtextextended('session ' || dialectic.current_tenant() || ' ' || p_session_id, 0)
 $$;
 
 -- For a user's action: wait for the workers' commits and keep further ones waiting.
