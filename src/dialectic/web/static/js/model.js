@@ -142,7 +142,15 @@ function withDocument(model, document) {
   if (before) documents.delete(before.id);
   // Events are the same for all users: what is one's own stays.
   documents.set(document.id, { ...document, my_rating: document.my_rating ?? before?.my_rating ?? null });
-  return { ...model, documents };
+  return { ...model, documents, ...endCall(model, document) };
+}
+
+/** A document ends its call, in the same commit: the call need not wait for the event that tells of it. */
+function endCall({ jobs, drafts }, { job_id: id, by, original_id: written, words, charged, created_at: ended }) {
+  const job = jobs.get(id);
+  if (job?.status !== "processing" || by || ms(ended) < ms(job.started_at)) return {};
+  const done = { ...job, status: "completed", phase: null, document_id: written, words: words ?? job.words, charged: charged ?? job.charged, completed_at: ended };
+  return { jobs: new Map(jobs).set(id, done), drafts: dropDrafts(drafts, [done], []) };
 }
 
 // -- what a page asks of a model ------------------------------------------------------------------
@@ -186,7 +194,7 @@ const timed = new WeakMap();
 /**
  * Tell when each call could begin and when it did, in ms. A worker may take a call before all that it reads is
  * written, and puts it back: it began when both were so.
- * @returns {Map<string, {ready: number, start: number|null, end: number|null, before: object[]}>} by job
+ * @returns {Map<string, {made: number, ready: number, start: number|null, end: number|null, before: object[]}>} by job
  */
 export function listTimes({ jobs }) {
   if (!timed.has(jobs)) timed.set(jobs, buildTimes(jobs));
@@ -204,7 +212,7 @@ function buildTimes(jobs) {
     const end = when(job.completed_at);
     const ready = Math.max(when(job.created_at), ...before.map((each) => when(each.completed_at) ?? 0));
     const taken = when(job.started_at);
-    times.set(job.id, { ready, before, end, start: taken === null ? null : Math.min(Math.max(taken, ready), end ?? Infinity) });
+    times.set(job.id, { made: when(job.created_at), ready, before, end, start: taken === null ? null : Math.min(Math.max(taken, ready), end ?? Infinity) });
   }
   return times;
 }
@@ -237,7 +245,7 @@ export function at(model, moment) {
   if (moment === null || moment === undefined || moment >= span(model).to) return model;
   const times = listTimes(model);
   const jobs = new Map();
-  for (const [id, job] of model.jobs) if (ms(job.created_at) <= moment) jobs.set(id, jobAt(job, times.get(id), moment));
+  for (const [id, job] of model.jobs) if (times.get(id).made <= moment) jobs.set(id, jobAt(job, times.get(id), moment));
   // An edited document was there, in its first version, when its call ended.
   const wasThere = (one) => (times.get(one.job_id)?.end ?? ms(one.created_at)) <= moment;
   const documents = new Map([...model.documents].filter(([, one]) => wasThere(one)));

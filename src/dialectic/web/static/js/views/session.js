@@ -87,6 +87,8 @@ function read(page, { query, hash }) {
   page.tab = TABS.some((tab) => tab.id === hash) ? hash : "board";
   const [before, asked] = [page.moment, Number(query.get("at"))];
   page.moment = query.has("at") && Number.isFinite(asked) ? asked : null;
+  // A link that was followed while a film plays does not move it.
+  if (page.moment !== null && page.film?.isPlaying) page.moment = before;
   if (before !== null && page.moment === null) leaveReplay(page);
 }
 
@@ -104,11 +106,12 @@ async function replay(page) {
 }
 
 function href(page, changes, hash) {
-  const query = new URLSearchParams();
-  const all = { i: page.iteration, at: page.moment, ...page.pick, ...changes };
-  for (const [name, value] of Object.entries(all)) if (value !== null && value !== undefined) query.set(name, value);
+  // While a film plays, links keep the moment at which it began to play: else each of them would change in each frame.
+  const at = page.film?.isPlaying ? page.film.begun : page.moment;
+  const all = Object.entries({ i: page.iteration, at, ...page.pick, ...changes }).filter(([, value]) => value !== null && value !== undefined);
+  const query = all.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
   const tab = hash || (page.tab === "board" ? "" : page.tab);
-  return `/sessions/${page.id}${query.size ? `?${query}` : ""}${tab ? `#${tab}` : ""}`;
+  return `/sessions/${page.id}${query ? `?${query}` : ""}${tab ? `#${tab}` : ""}`;
 }
 
 /** Load the modules that the state, the tab and the pick need. */

@@ -23,24 +23,29 @@ function collect(model) {
   const byId = new Map();
   const documents = new Map();
   const jobs = new Map();
-  const readers = new Map();
-  const add = (map, key, item) => map.set(key, [...(map.get(key) ?? []), item]);
+  const at = (map, key) => map.get(key) ?? start(map, key);
   for (const job of model.jobs.values()) {
     if (job.document_id) byId.set(job.document_id, { id: job.document_id, original_id: job.document_id, seat: job.seat, stage: job.stage, step: job.step, isDraft: true });
-    (jobs.get(`${job.stage}/${job.step}`) ?? start(jobs, `${job.stage}/${job.step}`)).push(job);
+    at(jobs, `${job.stage}/${job.step}`).push(job);
   }
   for (const one of model.documents.values()) {
     byId.set(one.original_id, one);
     byId.set(one.id, one);
-    (documents.get(`${one.stage}/${one.step}`) ?? start(documents, `${one.stage}/${one.step}`)).push(one);
+    at(documents, `${one.stage}/${one.step}`).push(one);
   }
-  for (const one of model.documents.values()) for (const id of one.source_ids ?? []) add(readers, byId.get(id)?.original_id ?? id, one);
+  // Few ask who reads a document, and a frame need not count it.
+  let readers = null;
+  const findReaders = () => {
+    readers = new Map();
+    for (const one of model.documents.values()) for (const id of one.source_ids ?? []) at(readers, byId.get(id)?.original_id ?? id).push(one);
+    return readers;
+  };
   const all = [...model.jobs.values()].filter((job) => job.kind !== "plan");
   return {
     find: (id) => (id ? byId.get(id) ?? null : null),
     jobs: (stage, step) => jobs.get(`${stage}/${step}`) ?? [],
     documents: (stage, step) => documents.get(`${stage}/${step}`) ?? [],
-    readers: (id) => readers.get(id) ?? [],
+    readers: (id) => (readers ?? findReaders()).get(id) ?? [],
     running: all.filter((job) => UNDER_WAY.has(job.status)).sort((a, b) => order(a.started_at ?? a.created_at, b.started_at ?? b.created_at) || order(a.id, b.id)),
     failed: all.filter((job) => FAILED.has(job.status)),
   };
