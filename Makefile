@@ -87,7 +87,7 @@ bench: .venv-bench/.stamp-bench ## Measure against the peers; BENCH="..." goes t
 	@.venv-bench/bin/python -m bench $(BENCH)
 
 bench-web: .venv/.stamp-dev ## Measure the web app in a browser
-	@.venv/bin/python -m tools.bench_web
+	@.venv/bin/python -m tools.bench_web $(BENCH)
 
 fuzz: .venv/.stamp-dev ## Send the API thousands of requests made from its description; try every property at length
 	@API_EXAMPLES=100 $(PYTEST) tests/scenario/test_api_schema.py

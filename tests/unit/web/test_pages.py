@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from starlette.requests import Request
+
 from dialectic.web import pages
 from tests.api_description import load_description
 from tools import openapi_types, vendor
@@ -25,6 +27,24 @@ def test_the_shell_preloads_every_module_of_its_page_once() -> None:
         for imported in re.findall(r'from ?"(\.[^"]+)"', source):
             there = (STATIC / path).parent.joinpath(imported).resolve().relative_to(STATIC)
             assert there.as_posix() in named
+
+
+def test_a_shell_names_what_its_page_asks_for_first() -> None:
+    session = "3f0e8b1c-7a52-5d64-9c1e-2b7a4d5e6f70"
+
+    def preloads(view: str, path_id: str = "", query: bytes = b"") -> list[str]:
+        params = {"path_params": {"id": path_id}, "query_string": query, "headers": []}
+        return pages.list_preloads(view, Request({"type": "http", **params}))
+
+    board = f"/api/v1/sessions/{session}/board"
+    assert preloads("session", session) == ["/api/v1/me", board]
+    assert preloads("session", session, b"i=1") == ["/api/v1/me"]
+    assert preloads("session", "x>; rel=preload") == ["/api/v1/me"]
+    assert preloads("document", session) == ["/api/v1/me"]
+    assert preloads("sign_in") == []
+    link = pages.respond_with_shell("session", preloads=preloads("session", session))
+    assert link.headers["link"].count("; rel=preload; as=fetch; crossorigin") == 2
+    assert "link" not in pages.respond_with_shell("sign_in").headers
 
 
 def test_every_page_has_a_view_or_will_have_one_under_its_name() -> None:

@@ -1068,7 +1068,7 @@ export interface EventError {
 }
 
 /** A part of an event; clients keep fields that they do not know. */
-export interface EventPart Record<string, unknown>
+export type EventPart = Record<string, unknown>;
 
 /** What a user said about a stage or a contribution, or a rating. */
 export interface Feedback {

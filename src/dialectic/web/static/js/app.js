@@ -191,6 +191,8 @@ function hearEvent(message) {
 // -- the start ------------------------------------------------------------------------------------
 
 async function start() {
+  // Until now the bar of the shell was seen.
+  root.replaceChildren();
   drawWith(frame, showTitle);
   api.signInWith(signInAgain);
   stream.listen(hear);
