@@ -19,7 +19,7 @@ SHELL := /bin/sh
 .SUFFIXES:
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help setup run serve test check fmt lint types unit browser golden demo bench bench-web fuzz chaos chaos-full docs lock clean \
+.PHONY: help setup run serve test check fmt lint types types-web unit browser golden demo bench bench-web fuzz chaos chaos-full docs lock clean \
 	trial-local openapi-types openapi-check elsewhere
 
 # Bytecode is written whatever the caller prefers: every command would compile the program again.
@@ -65,6 +65,9 @@ lint: .venv/.stamp-dev ## Check the form of the code, its rules, and that import
 
 types: .venv/.stamp-dev ## Check the types
 	@.venv/bin/mypy $(CODE)
+
+types-web: .venv/.stamp-dev ## Check the types of the web app's modules; fetches the compiler once, with npm
+	@.venv/bin/python -m tools.types_web
 
 # In one process: a second one would import and collect everything again, for half a minute of work.
 unit: .venv/.stamp-dev ## Run the tests that need no database, no process and no long time
@@ -128,7 +131,7 @@ lock: .venv/.stamp-$(SET) ## Rewrite requirements/*.lock from pyproject.toml; UP
 	@$(COMPILE) requirements/build.in requirements/openapi.in -o requirements/openapi.lock
 
 clean: ## Remove what was installed and cached; out/ stays
-	@rm -rf .venv .venv.busy .venv-bench .venv-bench.busy .venv-trial .venv-trial.busy .venv-openapi \
+	@rm -rf .venv .venv.busy .venv-bench .venv-bench.busy .venv-trial .venv-trial.busy .venv-openapi .types-web \
 	  .venv-openapi.busy build dist
 	@rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	@find src tests $(wildcard bench chaos trial) requirements -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -34,7 +34,8 @@ CALLS_MAX, PACE = 24, 1500
 VIEWERS = 200
 PATIENCE_MS = 300_000
 REPLAY_S = 8
-USABLE, DONE = ".session .hero-state", '.session[data-state="done"]'
+USABLE = ".session .hero-state"
+DONE, FAILED = '.session[data-state="done"]', '.session[data-state="failed"]'
 
 NOTE_DOTS = """
 () => {
@@ -165,7 +166,9 @@ def measure_run(browser: Browser, site: Site, seats: int) -> Run:
     cdp.send("Performance.enable", {"timeDomain": "threadTicks"})
     used, worked, begun_s = site.processor_s(), read_metrics(cdp), time.monotonic()
     site.ask(f"/sessions/{session}/generate", {})
-    page.wait_for_selector(DONE, timeout=PATIENCE_MS)
+    page.wait_for_selector(f"{DONE}, {FAILED}", timeout=PATIENCE_MS)
+    if page.locator(FAILED).count():
+        raise SystemExit(f"The run failed: {page.locator(USABLE).inner_text()}")
     wall_s, now_used, now_worked = time.monotonic() - begun_s, site.processor_s(), read_metrics(cdp)
     cdp.send("HeapProfiler.collectGarbage")
     board = site.ask(f"/sessions/{session}/board")

@@ -25,6 +25,7 @@ ENDPOINT = "paced"
 SCRIPT = """
 [models."*"]
 tokenizer = "chars:4"
+context_window_tokens = 1000000
 [default]
 first_byte_s = 0.5
 first_byte_spread = 0.3
@@ -39,7 +40,7 @@ max_concurrency = {calls_max}
 """
 MODEL = """
 [endpoints.{endpoint}.models.m{number}]
-context_window_tokens = 200000
+context_window_tokens = 1000000
 max_output_tokens = 4000
 input_usd_per_million = 0
 output_usd_per_million = 0

@@ -166,7 +166,7 @@ function hear(message) {
       if (state.me && page.view !== "sign_in") signInAgain();
       break;
     case "account":
-      enter().then(() => document.querySelector("dialog[aria-label='Sign in again']")?.close()).catch(() => {});
+      enter().then(() => /** @type {HTMLDialogElement|null} */ (document.querySelector("dialog[aria-label='Sign in again']"))?.close()).catch(() => {});
       break;
     case "left":
       leave();
@@ -198,7 +198,7 @@ async function start() {
   stream.listen(hear);
   listenToKeys(listKeys);
   listenToAddresses();
-  document.addEventListener("click", (event) => { if (!event.target.closest?.(".top")) closePanel(); });
+  document.addEventListener("click", (event) => { if (!(event.target instanceof Element && event.target.closest(".top"))) closePanel(); });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   const isSignIn = location.pathname === "/sign-in";
   if (!isSignIn) {

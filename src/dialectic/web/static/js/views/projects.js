@@ -27,6 +27,7 @@ export const keys = [
 
 export const blank = () => html`<div class="page-head"><h1>Projects</h1></div>${blocks(8, 76)}`;
 
+/** @param {{query: URLSearchParams, signal?: AbortSignal}} params */
 export async function load({ query, signal }) {
   const wanted = readQuery(query);
   const [needs, { items, next_cursor: next }] = await Promise.all([
@@ -40,10 +41,10 @@ function readQuery(query) {
 }
 
 function ask({ q, status, archived, mine }, cursor = null) {
-  const query = new URLSearchParams({ sort: "activity", archived, limit: PAGE });
+  const query = new URLSearchParams({ sort: "activity", archived: String(archived), limit: String(PAGE) });
   if (q) query.set("q", q);
   if (status) query.set("status", status);
-  if (mine) query.set("mine", true);
+  if (mine) query.set("mine", "true");
   if (cursor) query.set("cursor", cursor);
   return query;
 }

@@ -23,6 +23,7 @@ const CARDS = {
   feedback: gate, funds: funding, budget: funding, approval, key: keyMissing, endpoint, failure, stale, incomplete,
 };
 
+/** @param {{kind?: string, title: unknown, text?: unknown, meta?: unknown, body?: unknown, buttons?: unknown}} card */
 function frame({ kind = "you", title, text, meta = "", body = nothing, buttons = nothing }) {
   return html`<article class="need-card ${kind}"><div class="need-head">${glyph(kind === "bad" ? "failed" : kind === "hold" ? "paused" : "you")}
     <div class="grow"><h2>${title}</h2>${text ? html`<p class="soft">${text}</p>` : nothing}${meta ? html`<p class="meta">${meta}</p>` : nothing}</div></div>
