@@ -50,8 +50,7 @@ export function rememberCsrf(token) {
 
 /** @param {string} method @param {string} path @param {Options} [options] */
 async function send(method, path, { body, headers = {}, signal } = {}) {
-  const sent = { Accept: "application/json", ...headers };
-  if (method !== "GET" && csrf) sent["X-CSRF-Token"] = csrf;
+  const sent = { Accept: "application/json", ...(method === "GET" ? {} : csrfHeaders()), ...headers };
   let payload = body;
   if (body !== undefined && !(body instanceof FormData)) {
     sent["Content-Type"] = "application/json";
@@ -75,6 +74,9 @@ export async function readProblem(response) {
   return new Problem({ detail: response.statusText || NETWORK, code: "internal", ...found, status: response.status }, retry || null);
 }
 
+/** The header that a change needs where a cookie signed the browser in. @returns {Record<string, string>} */
+export const csrfHeaders = () => (csrf ? { "X-CSRF-Token": csrf } : {});
+
 /** One request, repeated once after a new CSRF token or a new sign-in. */
 async function request(method, path, options) {
   try {
@@ -87,7 +89,8 @@ async function request(method, path, options) {
   }
 }
 
-async function renewCsrf() {
+/** Ask for the CSRF token again. */
+export async function renewCsrf() {
   const response = await send("GET", "/browser-session");
   csrf = (await response.json()).csrf_token;
 }
