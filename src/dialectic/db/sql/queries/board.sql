@@ -115,12 +115,12 @@ where f.session_id = $1 and f.iteration_number = $2 and ($3::uuid[] is null or f
 order by f.created_at, f.id
 
 -- name: list_board_charges
--- What the calls of each job were charged, also those of other iterations.
+-- What the calls of each job were charged, also those of other iterations; $2 are the jobs, or null.
 select h.job_id, h.stage_slug, (j.payload ->> 'model_index')::integer as seat, h.is_play,
   sum(h.charged_credits)::bigint as charged_credits
 from token_wallet_holds h
 left join dialectic_generation_jobs j on j.tenant_id = h.tenant_id and j.id = h.job_id
-where h.session_id = $1 and h.charged_credits > 0
+where h.session_id = $1 and h.charged_credits > 0 and ($2::uuid[] is null or h.job_id = any ($2))
 group by h.job_id, h.stage_slug, seat, h.is_play
 
 -- name: list_board_plan
