@@ -180,8 +180,8 @@ export async function signIn(token) {
   csrf = login.csrf_token;
 }
 
-/** Sign this browser out. */
-export async function signOut() {
-  await request("DELETE", "/browser-session", {});
+/** Sign this browser out, or all browsers of the person. */
+export async function signOut({ everywhere = false } = {}) {
+  await request("DELETE", `/browser-session${everywhere ? "?everywhere=true" : ""}`, {});
   csrf = null;
 }

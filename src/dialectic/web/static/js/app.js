@@ -5,7 +5,8 @@ import { speak } from "./format.js";
 import { holdKeys, listenToKeys, showKeys } from "./keys.js";
 import { hasDialog, openDialog, showDialogs } from "./overlay.js";
 import { deliver, focusHeading, follow, go, listenToAddresses, page, reload, settle } from "./router.js";
-import { draw, drawWith, dress, forgetAll, state } from "./store.js";
+import { leave, signOut } from "./sign_out.js";
+import { draw, drawWith, dress, state } from "./store.js";
 import * as stream from "./stream.js";
 import { closePanel, shell, switchTheme, takeMessage } from "./views/shell.js";
 
@@ -40,7 +41,7 @@ function tick() {
   ticking = runs ? setInterval(draw, 1000) : 0;
 }
 
-const acts = { search, signOut, stay };
+const acts = { search, signOut: () => signOut(), stay };
 
 // -- keys and actions -----------------------------------------------------------------------------
 
@@ -132,18 +133,6 @@ function signInAgain() {
     reload();
   })();
   return asking;
-}
-
-async function signOut() {
-  stream.tellTabs("left");
-  await api.signOut();
-  leave();
-}
-
-function leave() {
-  stream.stop();
-  forgetAll();
-  location.assign("/sign-in");
 }
 
 // -- the stream -----------------------------------------------------------------------------------
