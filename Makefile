@@ -46,11 +46,11 @@ serve: .venv/.stamp-$(SET) ## Serve the web app and the API on this machine, and
 	@DIALECTIC_OFFLINE_WORDS_PER_S=$${DIALECTIC_OFFLINE_WORDS_PER_S:-250} .venv/bin/dialectic serve --open
 
 test: .venv/.stamp-dev ## Run all tests, properties with all their examples; ARGS="..." goes to pytest
-	@.venv/bin/python tools/browser.py
+	@.venv/bin/python -m tools.browser
 	@HYPOTHESIS_PROFILE=thorough $(PYTEST) -n 3 tests
 
 browser: .venv/.stamp-dev ## Find a Chromium for the browser tests; as root on Debian or Ubuntu, install it
-	@.venv/bin/python tools/browser.py --install
+	@.venv/bin/python -m tools.browser --install
 
 check: lint types test ## Check the code, its form, its arrows and its types, then run all tests
 
@@ -131,7 +131,7 @@ lock: .venv/.stamp-$(SET) ## Rewrite requirements/*.lock from pyproject.toml; UP
 	@$(COMPILE) requirements/build.in requirements/openapi.in -o requirements/openapi.lock
 
 clean: ## Remove what was installed and cached; out/ stays
-	@rm -rf .venv .venv.busy .venv-bench .venv-bench.busy .venv-trial .venv-trial.busy .venv-openapi .types-web \
+	@rm -rf .venv .venv.busy .venv-bench .venv-bench.busy .venv-trial .venv-trial.busy .venv-openapi .types-web .browser \
 	  .venv-openapi.busy build dist
 	@rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	@find src tests $(wildcard bench chaos trial) requirements -name __pycache__ -type d -prune -exec rm -rf {} +
