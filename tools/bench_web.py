@@ -81,7 +81,7 @@ class Run:
     # Milliseconds from each commit to the page, and of each frame.
     late_ms: Sequence[float]
     drawn_ms: Sequence[float]
-    # API requests beside the stream, after the page was usable.
+    # API requests apart from the stream, after the page was usable.
     requests: Sequence[str]
     heap_mb: float
     wall_s: float
@@ -221,7 +221,7 @@ def report_session(browser: Browser, site: Site, seats: int, calls: int) -> None
     say(f"{calls} calls: commit to page, p50 / p95", late, (80, 200), "ms")
     frames = statistics.mean(run.drawn_ms), max(run.drawn_ms)
     say(f"{calls} calls: a frame, mean / worst", frames, (FRAME_MS[seats], 50), "ms")
-    say(f"{calls} calls: requests beside the stream", (len(run.requests),), (5,), "")
+    say(f"{calls} calls: requests apart from the stream", (len(run.requests),), (5,), "")
     say(f"{calls} calls: heap of the page", (run.heap_mb,), (40,), "MB")
     used = f"{run.server_s:.1f} / {run.database_s:.1f} / {run.page_s:.1f} s"
     tell(f"  processor: server / database / page of {run.wall_s:.0f} s", used)
