@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from playwright.sync_api import BrowserContext, Page, Route, expect
+from playwright.sync_api import BrowserContext, FilePayload, Page, Route, expect
 
 from dialectic.core.access import Scope
 from tests.browser.conftest import PHONE, Open, Watch
@@ -414,9 +414,9 @@ def test_an_exported_project_is_imported_on_the_page_and_a_wrong_file_says_so(
     page: Page, project: PlannedProject, open_context: Open, watch: Watch
 ) -> None:
     site = project.person.site
-    archive = {"name": "hall.zip", "mimeType": "application/zip", "buffer": export(project)}
-    broken = {**archive, "buffer": archive["buffer"][:-600]}
-    text = {"name": "notes.zip", "mimeType": "application/zip", "buffer": b"just a text"}
+    archive = FilePayload(name="hall.zip", mimeType="application/zip", buffer=export(project))
+    broken = FilePayload(**{**archive, "buffer": archive["buffer"][:-600]})
+    text = FilePayload(**{**archive, "buffer": b"just a text"})
     berta = site.add_user()
     page = open_context(berta).new_page()
     page.goto(site.url)
