@@ -108,7 +108,7 @@ order by c.created_at, c.id
 -- name: list_board_feedback
 select f.id, f.session_id, f.stage_slug, f.iteration_number, f.feedback_type,
   f.target_contribution_id as document_id, f.content as text, f.rating, f.user_id as by_user_id,
-  u.name as by_user_name, f.created_at, f.subject_id, f.verdict, f.withdrawn_at
+  u.name as by_user_name, f.created_at, f.subject_id, f.subject, f.position_id, f.verdict, f.withdrawn_at
 from dialectic_feedback f
 left join users u on u.id = f.user_id
 where f.session_id = $1 and f.iteration_number = $2 and ($3::uuid[] is null or f.id = any ($3))

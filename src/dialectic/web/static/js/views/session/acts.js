@@ -41,6 +41,8 @@ export const cancelOne = (page, job) => cancelCalls(page, [job]);
 /** Submit what was said at the gate, and start the next stage. */
 export async function submit(page) {
   const place = gatePlace(page);
+  // What was typed as a ruling and not yet sent goes out with it.
+  await page.sendRulings?.();
   await post(at(page, "/submit"), { feedback: kept(place).trim() });
   keep(place, "");
 }

@@ -129,6 +129,13 @@ export const waitingForMoney = (model) => [...model.jobs.values()].filter((job) 
 /** Who is told in the rail: the failures of each seat. */
 export const failuresOf = (model, seat) => facts(model).failed.filter((job) => job.seat === seat).length;
 
+/** The rulings that the prompts of a document or stage have: on an earlier stage, made before it was begun. */
+export function listRulingsOn(model, slug, begun) {
+  const position = findStage(model, slug)?.position ?? 0;
+  return begun ? [...model.feedback.values()].filter((one) => one.kind === "ruling" && (findStage(model, one.stage)?.position ?? 0) < position
+    && one.created_at < begun && !(one.withdrawn_at && one.withdrawn_at < begun)) : [];
+}
+
 // -- places of running calls ----------------------------------------------------------------------
 
 /**
