@@ -32,7 +32,7 @@ are saved earlier, so that the next attempt or another job can reuse them.
 
 from __future__ import annotations
 
-import asyncio
+import functools
 from dataclasses import replace
 from typing import assert_never
 
@@ -53,7 +53,7 @@ from dialectic.errors import ContextWindowError, ProviderError
 from dialectic.ledger.holds import derive_hold_key
 from dialectic.pipeline.call import call, describe_call
 from dialectic.pipeline.fit.combine import gather_merge, plan_level
-from dialectic.pipeline.fit.compress import Fitted, compress, decide_again
+from dialectic.pipeline.fit.compress import Fitted, compress, decide_again, run_aside
 from dialectic.pipeline.fit.ladder import choose_compressor, make_room
 from dialectic.pipeline.fit.turn import Needed, Turn
 from dialectic.pipeline.gather import Material, gather
@@ -173,8 +173,8 @@ async def write_turn(
     limits = Limits(
         context.continues or bool(payload.continues), engine.settings.max_continuations + begun
     )
-    # In a thread: comparing an answer with long inputs takes a while.
-    reply, outcome = await asyncio.to_thread(decide_outcome, paid.answer.reply, material, limits)
+    decide = functools.partial(decide_outcome, paid.answer.reply, material, limits)
+    reply, outcome = await run_aside(material, decide, answer=paid.answer.reply.text)
     await save_turn(engine, job, material, outcome, paid.replace_reply(reply))
 
 
