@@ -1,4 +1,4 @@
-"""A finished document is shown once what it lost; an answer that is no use changes nothing."""
+"""A finished document is shown once what it lost; a useless answer changes nothing."""
 
 from __future__ import annotations
 

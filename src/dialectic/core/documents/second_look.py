@@ -139,7 +139,7 @@ def merge_look(
     """Put the additions at the end of their sections, and the reasons where refusals stand.
 
     The section of the refusals is made if the document has none of this title. Additions below
-    a heading that the document does not have stand in a section of their own at the end.
+    a heading that the document does not have get a section of their own at the end.
     """
     body, tail = _close(document)
     sections, numbers = _list_sections(body), _Numbers(body, look.added)

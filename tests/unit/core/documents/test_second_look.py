@@ -1,4 +1,4 @@
-"""What a second look adds stands in its sections; what it leaves out has its reason; all stays."""
+"""What a second look adds goes into its sections; what it leaves out has its reason; all stays."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_reason_quotes_its_point_and_stands_where_refusals_stand() -> None:
     assert LEFT_OUT not in there
 
 
-def test_what_belongs_nowhere_stands_in_a_section_at_the_end() -> None:
+def test_what_belongs_nowhere_gets_a_section_at_the_end() -> None:
     answer = "## Added\n\n### Weather\n\nIt rains.\n\n# Big\n\nToo big.\n\n## Left out on purpose\n"
     merged = merge(DOCUMENT, answer)
     assert merged.endswith("## Added\n\nWeather:\n\nIt rains.\n\nBig:\n\nToo big.\n")
