@@ -9,6 +9,7 @@ from bench.ours.dialectic import dialectic
 from bench.ours.fan_in import fan_in
 from bench.ours.growth import growth
 from bench.ours.memory import server_memory, worker_memory
+from bench.ours.outcome import outcome
 from bench.ours.overhead import overhead
 from bench.ours.queue import generate_jobs, hold, prepare, work
 
@@ -20,6 +21,7 @@ ACTIONS: dict[str, Any] = {
     "hold": hold,
     "fan_in": fan_in,
     "dialectic": dialectic,
+    "outcome": outcome,
     "growth": growth,
     "server_memory": server_memory,
     "worker_memory": worker_memory,

@@ -43,6 +43,9 @@ ONLY_APP = {
     ("figures", "load_figures"),
     ("records", "drop_seat"),
     ("records", "settle_stages"),
+    ("records", "hold_session"),
+    ("records", "hold_sessions_of_project"),
+    ("records", "hold_funded"),
     ("drafts", "watch"),
     ("drafts", "read"),
     *(("endpoints", f"{verb}_endpoint") for verb in ("insert", "replace", "delete")),
@@ -50,6 +53,8 @@ ONLY_APP = {
 ONLY_WORKER = {
     ("jobs", "claim"),
     ("jobs", "turn_away"),
+    ("jobs", "hold_lease"),
+    ("jobs", "hold_plan"),
     ("jobs", "rerun_job"),
     ("jobs", "extend_leases"),
     ("jobs", "find_due"),
@@ -319,11 +324,8 @@ async def test_a_statement_about_jobs_finds_them_by_an_index(busy: Address) -> N
                 assert CONTRIBUTIONS not in scanned, name
 
 
-# But for the one that locks other plan jobs beside its own.
 FENCED = [
-    name
-    for name, text in load_queries("jobs").items()
-    if "id = $1 and attempt_count = $2" in text and name != "hold_plan"
+    name for name, text in load_queries("jobs").items() if "id = $1 and attempt_count = $2" in text
 ]
 
 
@@ -334,6 +336,9 @@ async def test_what_ends_an_attempt_finds_its_job_by_the_key_however_many_are_al
         for name in FENCED:
             found = find_indexes(await explain(connection, load_queries("jobs")[name]))
             assert found == {f"{JOBS}_pkey"}, name
+    async with watched(resting, "force_generic_plan") as (connection, plans):
+        await connection.execute(load_queries("jobs")["hold_lease"], PENDING_ID, 1, OURS.id)
+    assert set().union(*(find_indexes(plan) for _, plan in plans)) == {f"{JOBS}_pkey"}
 
 
 @asynccontextmanager

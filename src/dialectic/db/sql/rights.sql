@@ -45,6 +45,12 @@ grant execute on function
   dialectic.sweep_drafts()
   to dialectic_worker;
 grant execute on function dialectic.load_figures() to dialectic_app;
+-- The lock of a session: actions hold it alone, workers share it.
+grant execute on function dialectic.name_session_lock(uuid) to dialectic_app, dialectic_worker;
+grant execute on function dialectic.hold_session(uuid) to dialectic_app;
+grant execute on function
+  dialectic.hold_lease(uuid, integer, uuid), dialectic.hold_plan(uuid, integer, uuid)
+  to dialectic_worker;
 grant execute on function
   dialectic.drop_seat(uuid, integer, integer), dialectic.settle_stages(uuid, integer)
   to dialectic_app;

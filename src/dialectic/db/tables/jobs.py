@@ -210,7 +210,7 @@ async def sweep(connection: Connection, terms: LeaseTerms) -> int:
 
 async def hold_lease(connection: Connection, job: Job) -> None:
     """Lock the job for the rest of the transaction; raise `LeaseLost` if it is lost."""
-    await _fenced(connection, "hold_lease", job)
+    await _fenced(connection, "hold_lease", job, job.session_id)
 
 
 async def hold_plan(connection: Connection, job: Job) -> None:
@@ -218,7 +218,7 @@ async def hold_plan(connection: Connection, job: Job) -> None:
 
     Only for a job that may finish a step: until the commit, no child of these jobs can end.
     """
-    await _fenced(connection, "hold_plan", job)
+    await _fenced(connection, "hold_plan", job, job.session_id)
 
 
 async def complete(connection: Connection, job: Job, *, results: Json, finished_units: int) -> None:

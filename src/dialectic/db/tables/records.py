@@ -309,6 +309,11 @@ async def record_event(connection: Connection, event: SessionEvent) -> None:
     await connection.execute(SQL["announce"], event.session_id, event.type, data)
 
 
+async def hold_funded(connection: Connection, wallet_id: UUID) -> None:
+    """Hold the sessions with jobs that wait for money in a wallet; call it before money moves."""
+    await connection.execute(SQL["hold_funded"], wallet_id)
+
+
 async def begin_stage_run(
     connection: Connection, session_id: UUID, *, iteration: int, stage_slug: str
 ) -> None:

@@ -41,7 +41,8 @@ $$;
 
 -- A seat's part in a stage has failed for good. If enough seats remain, the seat leaves the session
 -- and the user is told; otherwise the stage will fail when its other jobs have ended. The stage is
--- locked before its seats are counted: of two that fail concurrently the second sees the first.
+-- locked before its seats are counted: of two that fail concurrently the second sees the first. So
+-- are the later ones, which the seat leaves too, because the session is locked after them.
 create or replace function dialectic.lose_seat(p_job dialectic.dialectic_generation_jobs)
 returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
@@ -57,10 +58,18 @@ begin
   end if;
   select r.position into v_position from dialectic.dialectic_stage_runs r
   where r.tenant_id = p_job.tenant_id and r.session_id = p_job.session_id
-    and r.iteration_number = p_job.iteration_number and r.stage_slug = p_job.stage_slug
-    and r.completed_at is null
+    and r.iteration_number = p_job.iteration_number and r.stage_slug = p_job.stage_slug;
+  perform from dialectic.dialectic_stage_runs r
+  where r.tenant_id = p_job.tenant_id and r.session_id = p_job.session_id
+    and r.iteration_number = p_job.iteration_number and r.position >= v_position
+  order by r.position
   for no key update;
-  if not found then
+  if not exists (
+    select from dialectic.dialectic_stage_runs r
+    where r.tenant_id = p_job.tenant_id and r.session_id = p_job.session_id
+      and r.iteration_number = p_job.iteration_number and r.position = v_position
+      and r.completed_at is null
+  ) then
     return;
   end if;
   select count(*), count(*) filter (

@@ -129,6 +129,10 @@ delete from dialectic_project_resources where project_id = $1 and id = $2
 -- A transaction that adds a session or a document waits, then finds the project deleted.
 select from dialectic_projects where id = $1 for update
 
+-- name: hold_sessions_of_project
+select dialectic.hold_session(s.id)
+from (select id from dialectic_sessions where project_id = $1 order by id) s
+
 -- name: lock_sessions_of_project
 -- Likewise a transaction that adds a job to one of the sessions.
 select from dialectic_sessions where project_id = $1 order by id for update
@@ -346,8 +350,24 @@ update dialectic_stage_runs
 set lost_seats = array_remove(lost_seats, $3)
 where session_id = $1 and iteration_number = $2 and completed_at is null
 
+-- name: hold_session
+-- First statement of every action that moves the jobs of a session.
+select dialectic.hold_session($1)
+
+-- name: hold_funded
+-- Hold the sessions that a change of a wallet will resume, in the order of their ids.
+select dialectic.hold_session(waiting.id)
+from (
+  select s.id from dialectic_sessions s
+  where s.wallet_id = $1 and exists (
+    select from dialectic_generation_jobs j
+    where j.session_id = s.id
+      and j.status = 'paused' and j.status_reason in ('insufficient_funds', 'spend_needs_approval'))
+  order by s.id
+) waiting
+
 -- name: lock_session
--- Serialise actions on a session, such as two starts of the same stage.
+-- Serialise other writers, such as two of the same file.
 select id from dialectic_sessions where id = $1 for no key update
 
 -- name: begin_stage
