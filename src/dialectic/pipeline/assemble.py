@@ -31,12 +31,12 @@ from dialectic.errors import ContextWindowError
 from dialectic.pipeline.gather import (
     CONTINUATION,
     Item,
-    Look,
     Material,
     Words,
     gather_stage_words,
 )
 from dialectic.pipeline.load import JobContext
+from dialectic.pipeline.looks import Look
 from dialectic.pipeline.rulings import RULINGS
 from dialectic.processes.loader import load_shared_prompts
 from dialectic.tokens.counting import count_request_tokens

@@ -81,8 +81,8 @@ READING = "shortening"
 # The step name under which it lists second looks, and what one of them is expected to show of the
 # inputs and to answer.
 LOOKING = "second look"
-OMITTED_TOKENS = 1_600
-LOOK_TOKENS = 1_500
+OMITTED_TOKENS = 2_400
+LOOK_TOKENS = 2_000
 READING_PERCENT = 120
 # Default tokens per second, with waiting, of a model without measurements.
 PACE = 50.0

@@ -19,12 +19,10 @@ from dialectic.core.documents.file_paths import (
     StageFolder,
 )
 from dialectic.core.documents.prompts import Entry, build_label, order_for_reader, tell_apart
-from dialectic.core.documents.second_look import Omission
 from dialectic.core.documents.stitching import Chunk
 from dialectic.core.documents.turns import Ask, list_base, read_ask
 from dialectic.core.job import ExecutePayload, Job, PlanPayload, TurnPayload
 from dialectic.core.process.definition import (
-    SECOND_LOOK,
     Compressor,
     ExpectedDocument,
     InputRule,
@@ -41,6 +39,7 @@ from dialectic.db.tables.records import Owner
 from dialectic.errors import PlanError
 from dialectic.pipeline.basis import BASIS, UNKNOWN, Basis, Source, gather_basis
 from dialectic.pipeline.load import Feedback, JobContext, Target, Text
+from dialectic.pipeline.looks import Look, find_look
 from dialectic.pipeline.rulings import RULINGS, build_rulings
 from dialectic.processes.loader import get_shared_prompt
 
@@ -112,28 +111,6 @@ class Repair:
 
     name: str
     template: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """What a second look at a document needs: its template and what the sections hold."""
-
-    template: str
-    stage: Stage
-    output_type: str
-    # The header of each kind of input, and the stage and type of its documents.
-    sources: tuple[tuple[str, Stage, str], ...]
-    # For the turn of the look: the document so far, and what it lost.
-    document: str = ""
-    omissions: tuple[Omission, ...] = ()
-
-    def find_source(self, label: str) -> tuple[Stage, str] | None:
-        """Find the kind of an input by its label, which begins with the header of its rule."""
-        fitting = [one for one in self.sources if f"{label} ".startswith(f"{one[0]} ")]
-        if not fitting:
-            return None
-        _, stage, output_type = max(fitting, key=lambda one: len(one[0]))
-        return stage, output_type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,7 +230,7 @@ def gather(context: JobContext, job: Job, payload: PlanPayload | ExecutePayload)
         chunks=context.chunks,
         continuation=get_shared_prompt(context.process, CONTINUATION),
         repair=_find_repair(context.process),
-        look=_find_look(context.process, stage, part),
+        look=find_look(context.process, stage, part),
         originals=_list_originals(words, is_about_one=target is not None),
         left_out=_list_left_out(context, stage, payload),
     )
@@ -274,18 +251,6 @@ def _list_left_out(
 def _find_repair(process: Process) -> Repair | None:
     name = process.file.repair_prompt_name
     return None if name is None else Repair(name, process.prompts[name])
-
-
-def _find_look(process: Process, stage: Stage, part: Stage | Step) -> Look | None:
-    if not part.second_look:
-        return None
-    kinds = [(rule.header, *rule.get_kind(stage)) for rule in part.list_sources()]
-    return Look(
-        template=get_shared_prompt(process, SECOND_LOOK),
-        stage=stage,
-        output_type=part.output_type,
-        sources=tuple((header, process.load_stage(slug), kind) for header, slug, kind in kinds),
-    )
 
 
 def _list_originals(words: Words, *, is_about_one: bool) -> tuple[Item, ...]:

@@ -35,8 +35,9 @@ from dialectic.core.models.messages import FinishReason, Reply
 from dialectic.core.points import Status
 from dialectic.core.process.definition import Holds, Stage
 from dialectic.core.text import clean_text
-from dialectic.pipeline.gather import Item, Look, Material
+from dialectic.pipeline.gather import Item, Material
 from dialectic.pipeline.interpret import Continue, Finish
+from dialectic.pipeline.looks import Look
 
 if TYPE_CHECKING:
     from dialectic.provenance.coverage import Judge
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 UNREAD = "look_unread"
 # The flag that sums a look up.
 SUMMED = "second_look: "
-OMISSIONS_MAX = 40
+OMISSIONS_MAX = 80
 # A shorter point of a proposal is a label or a heading rather than an idea.
 WORDS_MIN = 7
 # A longer point is quoted up to here.
@@ -232,4 +233,6 @@ def _build_lost(judge: Judge, text: int, points: Collection[int], *, is_lone: bo
     words = {word for n in points for word in sheet.words[n]}
     heading = found[0].headings[-1] if found[0].headings else ""
     omission = Omission(lineage.texts[text].label, heading, said)
-    return _Lost(omission, is_lone, scorer.sum_worth(words), (text, found[0].n))
+    # By the mean, not the sum: a long row of common words says less than a short fact.
+    worth = scorer.sum_worth(words) / max(1, len(words))
+    return _Lost(omission, is_lone, worth, (text, found[0].n))

@@ -11,8 +11,9 @@ from dialectic.core.documents.turns import LOOK, Ask, name_reason
 from dialectic.core.models.messages import FinishReason, Role
 from dialectic.core.process.definition import ExpectedDocument
 from dialectic.pipeline.assemble import build_request, list_parts
-from dialectic.pipeline.gather import Item, Look, Material, Repair, gather
+from dialectic.pipeline.gather import Item, Material, Repair, gather
 from dialectic.pipeline.interpret import Continue, Finish, Limits
+from dialectic.pipeline.looks import Look
 from dialectic.pipeline.repair import SECTIONS_ADDED, close_early, decide_outcome, give_up
 from dialectic.pipeline.second_look import OMISSIONS_MAX, UNREAD, list_omissions, prepare_look
 from dialectic.pipeline.write import write
@@ -109,7 +110,7 @@ def test_what_only_one_input_has_comes_first_with_its_label_and_heading() -> Non
     assert (heating.label, heating.heading) == ("Thesis B", "Feature specification")
 
 
-def test_at_most_forty_points_are_asked_about() -> None:
+def test_at_most_eighty_points_are_asked_about() -> None:
     many = "".join(f"- Room {n} of the hall seats {n}0 people on {n} rows.\n" for n in range(90))
     inputs = (Item("Thesis A", f"## Feature specification\n\n{many}"),)
     material = replace(MATERIAL, words=replace(MATERIAL.words, inputs=inputs))

@@ -28,7 +28,6 @@ from dialectic.core.process.definition import (
     InputRule,
     Kind,
     Length,
-    Makers,
     OnChildFailure,
     Overflow,
     Overlay,
@@ -42,6 +41,7 @@ from dialectic.core.process.definition import (
     Strategy,
     Transition,
 )
+from dialectic.core.process.makers import list_look_errors, list_reader_errors, makes_own
 from dialectic.core.process.points import list_points_errors
 from dialectic.core.process.reductions import list_sample_errors, list_shrink_errors
 from dialectic.core.strict_json import Json
@@ -204,7 +204,7 @@ def _list_errors(file: ProcessFile, prompts: Mapping[str, str]) -> Iterator[str]
         yield from _list_name_errors(where, stage.slug, stage.output_type)
         yield from _list_prompt_errors(where, stage, prompts)
         yield from _list_step_order_errors(where, stage)
-        yield from _list_look_errors(where, stage)
+        yield from list_look_errors(where, stage)
         yield from _list_document_errors(where, stage.expected_output_artifacts)
         yield from list_points_errors(where, stage, prompts)
         for step in stage.steps:
@@ -344,19 +344,6 @@ def _list_step_order_errors(where: str, stage: Stage) -> Iterator[str]:
             )
 
 
-def _list_look_errors(where: str, stage: Stage) -> Iterator[str]:
-    if stage.steps and stage.second_look:
-        yield f"{where}: `second_look`: the stage has steps; set it in the last step."
-    for step in stage.steps[:-1]:
-        if step.second_look:
-            yield (
-                f"{where}: step {step.name!r}: `second_look`: only the last step makes the stage's "
-                "documents; set it there."
-            )
-    if stage.has_second_look and not stage.parts[-1].list_sources():
-        yield f"{where}: `second_look`: it reads no documents, so nothing can get lost; remove it."
-
-
 def _list_document_errors(where: str, documents: Sequence[ExpectedDocument]) -> Iterator[str]:
     field = f"{where}: `expected_output_artifacts`"
     for document in documents:
@@ -433,7 +420,7 @@ def _list_input_errors(order: Sequence[Stage]) -> Iterator[str]:
         for step in stage.steps:
             inner = f"{where}: step {step.name!r}"
             yield from _list_rule_errors(inner, step.inputs_required, stage, earlier, origins)
-            yield from _list_reader_errors(inner, step, stage)
+            yield from list_reader_errors(inner, step, stage)
             kinds = [rule.get_kind(stage) for rule in step.list_sources()]
             yield from _list_lineage_errors(inner, step, kinds, origins)
             made = (stage.slug, step.output_type)
@@ -473,21 +460,11 @@ def _list_rule_errors(
                 f"{where}: no earlier step makes {rule.type!r} in stage {source!r}. "
                 f"Made so far: {known}."
             )
-        elif rule.scope is Scope.OWN and not _makes_own(stage, earlier.get(source, stage)):
+        elif rule.scope is Scope.OWN and not makes_own(stage, earlier.get(source, stage)):
             yield (
                 f"{where}: `scope`: only the lead makes {rule.type!r} of stage {source!r}, so "
                 "other models have none of their own; use 'all'."
             )
-
-
-def _makes_own(reader: Stage, source: Stage) -> bool:
-    """Tell whether every maker of one stage has made documents in another."""
-    return reader.makers is Makers.LEAD or source.makers is Makers.ALL
-
-
-def _list_reader_errors(where: str, step: Step, stage: Stage) -> Iterator[str]:
-    if stage.makers is Makers.LEAD and step.readers_max is not None:
-        yield f"{where}: `readers_max`: only the lead reads here, and it reads all; remove it."
 
 
 def _list_lineage_errors(

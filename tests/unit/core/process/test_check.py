@@ -646,8 +646,9 @@ def test_more_errors_than_are_shown_are_counted() -> None:
 # Makers and second looks ----------------------------------------------------------------------
 
 
-def by_lead(content: Content, slug: str) -> None:
+def by_lead(content: Content, slug: str) -> Content:
     stage(content, slug)["makers"] = "lead"
+    return content
 
 
 @named(
