@@ -8,8 +8,6 @@
  * @property {Map<string, object>} jobs by id
  * @property {Map<string, object>} documents by id
  * @property {Map<string, object>} feedback by id
- * @property {Map<string, object>} claims by id
- * @property {object[]} coverage of claims by seat
  * @property {object} money
  * @property {object[]} needs
  * @property {object[]} plan
@@ -29,19 +27,12 @@ export function fromBoard(board) {
     jobs: byId(board.jobs),
     documents: byId(board.documents),
     feedback: byId(board.feedback),
-    claims: new Map(),
-    coverage: [],
     money: board.money,
     needs: board.needs ?? [],
     plan: board.plan ?? [],
     drafts: new Map(),
     isGone: false,
   };
-}
-
-/** Take the claims of `GET /sessions/{id}/claims` into a model. @returns {Model} */
-export function withClaims(model, { claims, coverage }) {
-  return { ...model, claims: byId(claims), coverage: coverage ?? model.coverage };
 }
 
 /** How each event changes a model; all others change nothing. */
@@ -63,9 +54,6 @@ const CHANGES = {
   money_changed: (model, { money }) => (money ? { ...model, money } : model),
   feedback_changed: (model, { feedback, feedback_id: id, is_gone: isGone }) => ({
     ...model, feedback: isGone ? merge(model.feedback, [], [id]) : merge(model.feedback, [feedback]),
-  }),
-  claims_changed: (model, { claims = [], coverage }) => ({
-    ...model, claims: merge(model.claims, claims), coverage: coverage ?? model.coverage,
   }),
   project_changed: (model, { project, project_id: id, is_gone: isGone = false }) => {
     const known = model.session.project;
@@ -250,7 +238,6 @@ export function at(model, moment) {
     stages,
     feedback: new Map([...model.feedback].filter(([, one]) => ms(one.created_at) <= moment)),
     money: moneyAt(model, jobs),
-    claims: new Map([...model.claims].filter(([, claim]) => documents.has(claim.document_id))),
     needs: [],
     plan: [],
     drafts: new Map(),
