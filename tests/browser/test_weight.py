@@ -65,10 +65,11 @@ def test_the_argument_map_is_loaded_when_someone_looks_at_it(
 ) -> None:
     session = anna.make_session("Repair café")
     sizes: dict[str, int] = {}
-    page.on(
-        "response",
-        lambda found: sizes.setdefault(found.url, int(found.headers.get("content-length", 0))),
-    )
+
+    def note(found: Response) -> None:
+        sizes.setdefault(found.url, int(found.headers.get("content-length", 0)))
+
+    page.on("response", note)
     page.goto(f"{site.url}/sessions/{session['id']}")
     expect(page.locator(".hero .sentence").first).to_be_visible()
     before = {path.rpartition("/")[2] for path in watch.list_paths("/assets/")}
