@@ -18,7 +18,7 @@ export function reportOf(page, name) {
   const known = page.reports[name];
   if (known && known.iteration === iteration) {
     // What is shown stays until the newer one is there.
-    if (known.seen !== versionOf(page.model, name) && !known.isAsked && known.state !== "failed") later(page, known);
+    if (known.seen !== versionOf(page.model, name) && !known.isAsked && !known.problem) later(page, known);
     return known;
   }
   const made = { name, iteration, state: "loading", data: null, problem: null, seen: null, isAsked: false, timer: 0 };
