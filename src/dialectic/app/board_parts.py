@@ -67,6 +67,7 @@ def build_session(scene: Scene, blocked_by: NeedCode | None) -> BoardSession:
         until=row["until_stage_slug"],
         process=BoardProcess(name=row["process_name"], title=extras.process_title),
         is_autopilot=row["is_autopilot"],
+        pause_on_dissent=row["pause_on_dissent"],
         continue_until_complete=row["continue_until_complete"],
         wait_for_all=row["wait_for_all"],
         full_answers_only=row["full_answers_only"],

@@ -108,6 +108,9 @@ class RunOptions:
 )
 @click.option("--pause", is_flag=True, help="Wait for you after each stage; `next` continues.")
 @click.option(
+    "--pause-on-dissent", is_flag=True, help="Wait for you after a stage that left open dissent."
+)
+@click.option(
     "--lead",
     metavar="M",
     help="Whose last documents are final; default: the first.",
@@ -178,6 +181,7 @@ def run(
     domain: str | None,
     process: str | None,
     pause: bool,
+    pause_on_dissent: bool,
     no_continue: bool,
     dry_run: bool,
     shows_max: bool,
@@ -200,6 +204,7 @@ def run(
         resources=resource,
         overlay=overlay,
         is_autopilot=not pause,
+        pause_on_dissent=pause_on_dissent,
         continue_until_complete=not no_continue,
         approve_spend=yes,
         **options,

@@ -249,6 +249,7 @@ export interface BoardSession {
   until: string;
   process: BoardProcess;
   is_autopilot: boolean;
+  pause_on_dissent: boolean;
   continue_until_complete: boolean;
   wait_for_all: boolean;
   full_answers_only: boolean;
@@ -2539,6 +2540,8 @@ export interface QuoteRequest {
   lead?: string | null;
   /** Whether each stage starts the next one automatically. */
   is_autopilot?: boolean;
+  /** Whether a stage that left a weighty dissent open waits for you, although the session is on autopilot. */
+  pause_on_dissent?: boolean;
   /** Whether truncated answers are continued. */
   continue_until_complete?: boolean;
   /** Whether a stage fails when any seat fails, although the process could go on. */
@@ -3078,6 +3081,7 @@ export interface Session {
   lead: string;
   process: string;
   is_autopilot: boolean;
+  pause_on_dissent: boolean;
   continue_until_complete: boolean;
   wait_for_all: boolean;
   max_output_tokens: number | null;
@@ -3268,6 +3272,7 @@ export interface SessionRecord {
   dropped_seats: Array<number>;
   lead_model_index: number;
   is_autopilot: boolean;
+  pause_on_dissent: boolean;
   continue_until_complete: boolean;
   wait_for_all: boolean;
   max_output_tokens: number | null;
@@ -3294,6 +3299,8 @@ export interface SessionRequest {
   lead?: string | null;
   /** Whether each stage starts the next one automatically. */
   is_autopilot?: boolean;
+  /** Whether a stage that left a weighty dissent open waits for you, although the session is on autopilot. */
+  pause_on_dissent?: boolean;
   /** Whether truncated answers are continued. */
   continue_until_complete?: boolean;
   /** Whether a stage fails when any seat fails, although the process could go on. */
@@ -3596,6 +3603,8 @@ export interface StartRequest {
   lead?: string | null;
   /** Whether each stage starts the next one automatically. */
   is_autopilot?: boolean;
+  /** Whether a stage that left a weighty dissent open waits for you, although the session is on autopilot. */
+  pause_on_dissent?: boolean;
   /** Whether truncated answers are continued. */
   continue_until_complete?: boolean;
   /** Whether a stage fails when any seat fails, although the process could go on. */
