@@ -40,6 +40,7 @@ from dialectic.pipeline.call_estimate import Terms
 from dialectic.pipeline.estimate import Brief, build_quote
 from dialectic.pipeline.gather import Item
 from dialectic.pipeline.learned import load_earlier
+from dialectic.pipeline.outline import seat_stages
 
 SQL = load_queries("quotes")
 
@@ -170,7 +171,8 @@ async def _prepare_quotes(
     engine: Engine, account: Account, request: RunRequest, run: CheckedRun, given: _Given
 ) -> Callable[[Process], Quote]:
     """Load the inputs of a quote for a run and its smaller versions."""
-    brief = replace(given.brief, domain=run.domain)
+    seats = seat_stages(run.process, range(1, len(run.cards) + 1), run.lead)
+    brief = replace(given.brief, domain=run.domain, seats=seats)
     terms = build_terms(
         engine,
         run.process,

@@ -19,10 +19,12 @@ from dialectic.core.documents.file_paths import (
     StageFolder,
 )
 from dialectic.core.documents.prompts import Entry, build_label, order_for_reader, tell_apart
+from dialectic.core.documents.second_look import Omission
 from dialectic.core.documents.stitching import Chunk
 from dialectic.core.documents.turns import Ask, list_base, read_ask
 from dialectic.core.job import ExecutePayload, Job, PlanPayload, TurnPayload
 from dialectic.core.process.definition import (
+    SECOND_LOOK,
     Compressor,
     ExpectedDocument,
     InputRule,
@@ -113,6 +115,28 @@ class Repair:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What a second look at a document needs: its template and what the sections hold."""
+
+    template: str
+    stage: Stage
+    output_type: str
+    # The header of each kind of input, and the stage and type of its documents.
+    sources: tuple[tuple[str, Stage, str], ...]
+    # For the turn of the look: the document so far, and what it lost.
+    document: str = ""
+    omissions: tuple[Omission, ...] = ()
+
+    def find_source(self, label: str) -> tuple[Stage, str] | None:
+        """Find the kind of an input by its label, which begins with the header of its rule."""
+        fitting = [one for one in self.sources if f"{label} ".startswith(f"{one[0]} ")]
+        if not fitting:
+            return None
+        _, stage, output_type = max(fitting, key=lambda one: len(one[0]))
+        return stage, output_type
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
     """Everything that a turn needs before `assemble` builds its request."""
 
@@ -144,6 +168,8 @@ class Material:
     basis: Basis = UNKNOWN
     # The prompt, if any, that asks once for missing sections or for a copied document.
     repair: Repair | None = None
+    # What a second look at the finished document needs, if there is one.
+    look: Look | None = None
     # The texts that its answer must not merely repeat.
     originals: tuple[Item, ...] = ()
     # The manifest entries of searched inputs, and what embedding the queries cost.
@@ -194,11 +220,12 @@ def gather(context: JobContext, job: Job, payload: PlanPayload | ExecutePayload)
     if isinstance(payload, PlanPayload):
         rank, origin, source_group, target = 1, payload.model_index, None, None
         is_intermediate, compressor = False, stage.compressor
+        part: Stage | Step = stage
     else:
         relation = payload.naming
         rank, origin = payload.rank, payload.origin
         source_group, target = payload.source_group, payload.target_contribution_id
-        step = stage.load_step(payload.step_name)
+        part = step = stage.load_step(payload.step_name)
         is_intermediate, compressor = step.is_intermediate, step.compressor
     angle = context.find_angle(payload.model_index)
     return Material(
@@ -226,6 +253,7 @@ def gather(context: JobContext, job: Job, payload: PlanPayload | ExecutePayload)
         chunks=context.chunks,
         continuation=get_shared_prompt(context.process, CONTINUATION),
         repair=_find_repair(context.process),
+        look=_find_look(context.process, stage, part),
         originals=_list_originals(words, is_about_one=target is not None),
         left_out=_list_left_out(context, stage, payload),
     )
@@ -246,6 +274,18 @@ def _list_left_out(
 def _find_repair(process: Process) -> Repair | None:
     name = process.file.repair_prompt_name
     return None if name is None else Repair(name, process.prompts[name])
+
+
+def _find_look(process: Process, stage: Stage, part: Stage | Step) -> Look | None:
+    if not part.second_look:
+        return None
+    kinds = [(rule.header, *rule.get_kind(stage)) for rule in part.list_sources()]
+    return Look(
+        template=get_shared_prompt(process, SECOND_LOOK),
+        stage=stage,
+        output_type=part.output_type,
+        sources=tuple((header, process.load_stage(slug), kind) for header, slug, kind in kinds),
+    )
 
 
 def _list_originals(words: Words, *, is_about_one: bool) -> tuple[Item, ...]:
