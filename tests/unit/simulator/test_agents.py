@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialectic.core.documents.prompts import build_block
+from dialectic.core.documents.second_look import read_look
 from dialectic.errors import ConfigurationError
 from dialectic.processes.loader import load_process
 from dialectic_simulator.agents import Agent, Decision, Mind, Rule, write_points
@@ -146,6 +147,28 @@ def write_filler(task: str) -> str:
     from dialectic.providers.offline.composer import compose
 
     return compose("offline/skeptic", "", WORLD.remove_points(task), Random(1))
+
+
+def test_a_second_look_adds_what_the_document_lost_and_nothing_that_it_rejects() -> None:
+    lost, rejected, forgotten = RIGHT[0], WRONG[0], RIGHT[1]
+    document = f"## Summary\n\nIn short.\n\n## Plan\n\nA plan.\n\n{reject(rejected.id)}"
+    points = [(1, lost), (2, rejected), (3, forgotten)]
+    passed_over = "\n".join(f"M{n} (Thesis A): {p.wordings[0]}" for n, p in points)
+    task = "\n\n".join(
+        [build_block("Document", document), build_block("Points passed over", passed_over)]
+    )
+    filler = "## Added\n\nNothing.\n\n## Left out on purpose\n\nNothing.\n"
+
+    answer = think(Agent(keeps=1.0)).answer(task, filler)
+    look = read_look(answer)
+    assert look is not None
+    assert set(WORLD.read(look.added).states) == {lost.id, forgotten.id}
+    assert look.added.index("### Plan") >= 0
+    assert set(look.reasons) == {2}
+
+    everything = read_look(think(Agent(keeps=0.0)).answer(task, filler))
+    assert everything is not None
+    assert set(everything.reasons) == {1, 2, 3}
 
 
 def test_hashes_of_documents_do_not_depend_on_blanks() -> None:
