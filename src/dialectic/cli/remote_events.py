@@ -1,4 +1,4 @@
-"""Follow a session of a server: its events as they arrive, until it ends or the user leaves."""
+"""Follow the events of a server's workers, until a session ends or the user leaves it."""
 
 from __future__ import annotations
 
