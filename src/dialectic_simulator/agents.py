@@ -124,8 +124,6 @@ class Mind:
 
     def decide(self, task: str, filler: str) -> Decision:
         """Decide which points the answer states and which it rejects."""
-        if (looked := self._look_again(task)) is not None:
-            return looked
         sources = self._read_sources(task)
         if not any(one.states or one.rejects for one in sources):
             return self._propose()
@@ -135,22 +133,6 @@ class Mind:
         """Read the documents of a prompt: all blocks but the request and what came with it."""
         blocks, _ = split_blocks(task)
         return [self.world.read(text) for label, text in blocks if not _INPUT.search(label)]
-
-    def _look_again(self, task: str) -> Decision | None:
-        """Decide about what a document passes over; None if the prompt does not show that."""
-        blocks = dict(split_blocks(task)[0])
-        document, passed = blocks.get("Document"), blocks.get("Points passed over")
-        if document is None or passed is None:
-            return None
-        known, shown = self.world.read(document), self.world.read(passed)
-        kept = [
-            number
-            for number in sorted(shown.states)
-            if number not in known.states and self.chance.random() < self.agent.keeps
-        ]
-        rejects = {number: shown.states[number] for number in kept if number in known.rejects}
-        states = {n: self._word(self.world.by_id[n], shown.states[n]) for n in kept}
-        return Decision({n: said for n, said in states.items() if n not in rejects}, rejects)
 
     def _propose(self) -> Decision:
         known = [

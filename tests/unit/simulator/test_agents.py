@@ -191,27 +191,3 @@ def test_hashes_of_documents_do_not_depend_on_blanks() -> None:
 def test_a_world_that_cannot_be_is_refused(content: dict[str, object]) -> None:
     with pytest.raises(ConfigurationError):
         build_script(content)
-
-
-# -- second looks ---------------------------------------------------------------------------------
-
-
-def look_at(document: str, *passed: str) -> str:
-    lines = [f"M{n} (Thesis A): {text}" for n, text in enumerate(passed, start=1)]
-    return "\n\n".join(
-        [
-            build_block("Original request", "Plan a hall."),
-            build_block("Document", document),
-            build_block("Points passed over", "\n".join(lines)),
-        ]
-    )
-
-
-def test_an_agent_that_is_shown_what_its_document_lost_adds_just_that() -> None:
-    there, lost, refused = (point.id for point in RIGHT[:3])
-    document = f"{state(there)}\n\n## Rejected points\n\n{reject(refused)}"
-    passed = [WORLD.by_id[each].wordings[0] for each in (lost, refused)]
-    decision = think(Agent(keeps=1.0)).decide(look_at(document, *passed), PROPOSAL)
-    assert set(decision.states) == {lost}
-    assert set(decision.rejects) == {refused}
-    assert think(Agent(keeps=0.0)).decide(look_at(document, *passed), PROPOSAL) == Decision({}, {})
