@@ -42,6 +42,14 @@ async def insert_files(
     await connection.execute(SQL["insert_files"], tenant_id, project_id, *bind_files(files))
 
 
+async def put_files(
+    connection: Connection, tenant_id: UUID, project_id: UUID, files: Sequence[File]
+) -> list[str]:
+    """Insert derived files, or replace their bytes; list those that have changed."""
+    rows = await connection.fetch(SQL["put_files"], tenant_id, project_id, *bind_files(files))
+    return [row["path"] for row in rows]
+
+
 def bind_files(files: Sequence[File]) -> tuple[list[str], list[str], list[str], list[bytes]]:
     """Bind the columns of new files."""
     return (

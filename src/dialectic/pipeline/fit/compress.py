@@ -380,8 +380,12 @@ def _texts(shorter: Mapping[PartKey, Shortened]) -> dict[PartKey, str]:
 
 
 async def run_aside(material: Material, work: Callable[[], T], *, answer: str = "") -> T:
-    """Run work on long texts in a thread, so that the heartbeat keeps the leases."""
+    """Run work on long texts in a thread, so that the heartbeat keeps the leases.
+
+    A second look compares every point with every other: it takes long on short texts, too.
+    """
     words = material.words
     items = (words.request, *words.context, *words.feedback, *words.inputs)
     chars = sum(len(item.text) for item in items) + sum(map(len, (answer, *material.said)))
-    return work() if chars < ASIDE_CHARS else await asyncio.to_thread(work)
+    is_short = chars < ASIDE_CHARS and material.look is None
+    return work() if is_short else await asyncio.to_thread(work)

@@ -153,10 +153,11 @@ delete from dialectic_projects where id = $1
 insert into dialectic_sessions
   (tenant_id, id, project_id, user_id, process_template_id, wallet_id, selected_model_ids,
    lead_model_index, current_stage_slug, until_stage_slug, max_retries, session_description,
-   is_autopilot, continue_until_complete, wait_for_all, max_output_tokens, full_answers_only,
-   approve_spend)
+   is_autopilot, pause_on_dissent, continue_until_complete, wait_for_all, max_output_tokens,
+   full_answers_only, approve_spend)
 select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, asked.session_description,
-  asked.is_autopilot, asked.continue_until_complete, asked.wait_for_all, asked.max_output_tokens,
+  asked.is_autopilot, asked.pause_on_dissent, asked.continue_until_complete, asked.wait_for_all,
+  asked.max_output_tokens,
   asked.full_answers_only, asked.approve_spend
 from jsonb_populate_record(null::dialectic_sessions, $12) asked
 
@@ -236,7 +237,7 @@ limit 5
 -- name: load_session
 select s.id, s.project_id, s.user_id, s.wallet_id, s.session_description, s.phase,
   s.current_stage_slug, s.until_stage_slug, s.iteration_count, s.selected_model_ids, s.dropped_seats,
-  s.lead_model_index, s.is_autopilot, s.wait_for_all, s.continue_until_complete, s.max_output_tokens,
+  s.lead_model_index, s.is_autopilot, s.pause_on_dissent, s.wait_for_all, s.continue_until_complete, s.max_output_tokens,
   s.full_answers_only, s.max_retries, s.created_at, p.project_name,
   p.slug as project_slug, t.id as process_template_id, t.name as process_name, t.content_hash,
   g.budget_credits, coalesce(g.spent_credits, 0) as spent_credits,
@@ -453,7 +454,9 @@ order by c.iteration_number, r.position, c.contribution_type, c.model_index, c.r
 -- name: load_scene
 -- Everything that a job needs of its session, in one query. Feedback is that of this iteration and
 -- the previous one; $3 are the types of resource that a user gives to a project.
-select s.id as session_id, s.project_id, s.user_id, s.wallet_id, s.process_template_id, s.is_autopilot,
+select s.id as session_id, s.project_id, s.user_id, s.wallet_id, s.process_template_id,
+  -- Where dissent is waited for, stages are made one by one.
+  s.is_autopilot and not s.pause_on_dissent as is_autopilot,
   s.continue_until_complete as continues, s.max_output_tokens, s.full_answers_only, s.approve_spend,
   s.max_retries, s.lead_model_index,
   s.selected_model_ids as model_ids, s.dropped_seats,

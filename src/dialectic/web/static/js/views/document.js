@@ -364,7 +364,7 @@ function focusOn(selector) {
 }
 
 function openSource(page) {
-  const link = document.activeElement?.matches(".mark") && document.querySelector(".source-card a[data-open]");
+  const link = document.activeElement?.matches(".mark") && /** @type {HTMLAnchorElement|null} */ (document.querySelector(".source-card a[data-open]"));
   if (!link) return false;
   go(link.href);
   return true;

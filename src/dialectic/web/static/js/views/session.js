@@ -91,6 +91,8 @@ function read(page, { query, hash }) {
   page.view = query.get("view") ?? "";
   const [before, asked] = [page.moment, Number(query.get("at"))];
   page.moment = query.has("at") && Number.isFinite(asked) ? asked : null;
+  // A link that was followed while a film plays does not move it.
+  if (page.moment !== null && page.film?.isPlaying) page.moment = before;
   if (before !== null && page.moment === null) leaveReplay(page);
 }
 
@@ -108,13 +110,14 @@ async function replay(page) {
 }
 
 function href(page, changes, hash) {
-  const query = new URLSearchParams();
   // One thing is picked at a time, and nothing of another iteration.
   const picks = "i" in changes || PICKS.some((name) => changes[name]) ? {} : page.pick;
-  const all = { i: page.iteration, at: page.moment, view: hash === "map" ? page.view || null : null, ...picks, ...changes };
-  for (const [name, value] of Object.entries(all)) if (value !== null && value !== undefined) query.set(name, value);
+  // While a film plays, links keep the moment at which it began to play: else each of them would change in each frame.
+  const at = page.film?.isPlaying ? page.film.begun : page.moment;
+  const all = Object.entries({ i: page.iteration, at, view: hash === "map" ? page.view || null : null, ...picks, ...changes });
+  const query = all.filter(([, value]) => value !== null && value !== undefined).map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
   const tab = hash || (page.tab === "board" ? "" : page.tab);
-  return `/sessions/${page.id}${query.size ? `?${query}` : ""}${tab ? `#${tab}` : ""}`;
+  return `/sessions/${page.id}${query ? `?${query}` : ""}${tab ? `#${tab}` : ""}`;
 }
 
 /** Load the modules that the state, the tab and the pick need. */

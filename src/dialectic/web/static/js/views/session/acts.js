@@ -86,7 +86,7 @@ export const compare = (page) => go(`/compare?ids=${page.collected.join(",")}`);
 
 /**
  * The buttons of a state: the main one first.
- * @returns {{name: string, label: string, run: () => unknown, price?: string|null, kind?: string, key?: string}[]}
+ * @returns {{name: string, label: string, run: () => unknown, price?: string|null, kind?: string, key?: string, isOnBoard?: boolean}[]}
  */
 export function listActs(page) {
   const { model } = page;

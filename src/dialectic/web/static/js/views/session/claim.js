@@ -1,11 +1,10 @@
 // One claim in detail: its words, what critics say about it, what became of it, and a person's ruling.
 import { html, nothing } from "../../../vendor/lit/lit-html.js";
-import { repeat } from "../../../vendor/lit/directives/repeat.js";
-import { ago, list, moment } from "../../format.js";
+import { ago, moment } from "../../format.js";
 import { draw, keep, kept, may } from "../../store.js";
 import { action, chip, glyph, seat, seatClass, written } from "../parts.js";
 import { facts, findStage, findStep, isPast } from "./facts.js";
-import { criticMark, fateChip, FATES, passageHref, placeHref, plain, seatName, WANTS, wordings } from "./claim_words.js";
+import { fateChip, FATES, passageHref, placeHref, plain, seatName, WANTS, wordings } from "./claim_words.js";
 import { betterWords, reportOf, ruleOnClaim, rulingOf, VERDICTS, withdraw, wordsPlace } from "./claims.js";
 import { focusLater } from "./keys.js";
 
@@ -16,7 +15,7 @@ export function claimParts(page, model, id) {
   const report = reportOf(page, "claims");
   const claim = report.data?.claims.find((one) => one.id === id);
   if (!claim) {
-    const text = report.state === "ready" ? "This claim is no longer there: the document that made it has a newer version." : "The documents are being compared.";
+    const text = report.state === "ready" ? "This claim is gone: the document that made it has a newer version." : "The documents are being compared.";
     return { head: html`<strong class="grow">Claim</strong>`, parts: html`<p class="soft">${text}</p>` };
   }
   return {
@@ -97,7 +96,7 @@ function ruling(page, model, claim) {
   const shown = own ? html`<div class="ruling-made"><p class="row"><span class="chip you">◆ ${told.told}</span><span class="meta grow" title=${moment(own.created_at)}>${written(own.by?.name ?? "")} ${ago(own.created_at, Date.now())}</span>
       ${canRule(page, model) ? action({ name: `unrule-${claim.id}`, label: "Take back", kind: "small plain", key: "U", run: () => withdraw(page, "claims", claim) }) : nothing}</p>
     ${own.text ? html`<p class="serif">${plain(own.text)}</p>` : nothing}</div>` : nothing;
-  if (!canRule(page, model)) return own ? shown : html`<p class="soft">Nobody has ruled on it.</p>`;
+  if (!canRule(page, model)) return own ? shown : html`<p class="soft">No one has ruled on it.</p>`;
   return html`${shown}${rulingButtons(page, model, claim)}<p class="meta">A ruling binds every later prompt of this session, until you take it back.</p>`;
 }
 

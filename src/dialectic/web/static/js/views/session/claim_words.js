@@ -32,7 +32,7 @@ export const passageHref = (place) => (place?.kind === "contribution" || place?.
 /** Words without the marks of Markdown, on one line; the cells of a table row have dots between them. */
 export const plain = (text) => written(String(text ?? "").replace(/^\s*\|\s*|\s*\|\s*$/g, "").replace(/\s+\|\s+/g, " · ").replace(/^\s*(?:>\s*)*(?:[-*+]\s+(?:\[[ x]\]\s*)?|\d+[.)]\s+|#+\s+)?/i, "").replace(/\*\*|__|`/g, "").replace(/\s+/g, " ").trim());
 
-/** A critic's mark: it opens the passage that says so. */
+/** A critic's mark: it opens the passage that says so. @param {any} model @param {any} critic @param {{isHidden?: boolean, style?: unknown}} [options] */
 export function criticMark(model, critic, { isHidden = false, style = nothing } = {}) {
   const { sign, word } = WANTS[critic.verdict];
   const name = `Seat ${critic.seat ?? "?"}: ${word}`;

@@ -27,6 +27,7 @@ export function view(model, ui, page) {
     <p class="meta">Found by comparing texts (${data.method}). That two texts say the same does not say that they are true.${data.unread ? ` ${plural(data.unread, "passage")} more were not compared.` : ""}</p>`;
 }
 
+/** @param {string} id @param {string} title @param {unknown} body @param {unknown} [note] */
 const part = (id, title, body, note = "") => html`<section class="cover-part" aria-labelledby="cover-${id}"><div class="stage-head"><h3 id="cover-${id}" class="grow">${title}</h3>${note ? html`<p class="meta">${note}</p>` : nothing}</div>${body}</section>`;
 const open = (place, label = "Open") => { const href = passageHref(place); return href ? html`<a data-open href=${href}>${label}</a>` : nothing; };
 

@@ -95,10 +95,10 @@ export function layOut(groups, { columns, seats, step }) {
     }
   }
   const height = y + 12;
-  const threads = rows.map(({ claim, y: own }) => ({ claim, y: own, points: [{ x: places[0], y: own, kind: "birth" }], lines: [], ends: [] }));
+  const threads = rows.map(({ claim, y: own }) => ({ claim, y: own, points: [{ x: places[0], y: own, kind: "birth" }], lines: [], ends: [], critics: [] }));
   columns.forEach((column, index) => {
     if (column.kind === "critics") placeCritics(threads, column, places[index], marks);
-    else if (column.kind === "fates") placeFates(threads, column, { x: places[index], before: places[index - 1] + (columns[index - 1].kind === "critics" ? marks / 2 : 0), middle: (HEAD_PX + height) / 2, height });
+    else if (column.kind === "fates") placeFates(threads, column, { x: places[index], middle: (HEAD_PX + height) / 2, height });
   });
   const at = new Map(seats.map((seat, index) => [seat, places[columns.findIndex((column) => column.kind === "critics")] - marks / 2 + (index + 0.5) * MARK_PX]));
   for (const thread of threads) thread.critics = placeMarks(thread, at);

@@ -24,6 +24,7 @@ const CARDS = {
   feedback: gate, funds: funding, budget: funding, approval, key: keyMissing, endpoint, failure, stale, incomplete,
 };
 
+/** @param {{kind?: string, title: unknown, text?: unknown, meta?: unknown, body?: unknown, buttons?: unknown, below?: unknown}} card */
 function frame({ kind = "you", title, text, meta = "", body = nothing, buttons = nothing, below = nothing }) {
   return html`<article class="need-card ${kind}"><div class="need-head">${glyph(kind === "bad" ? "failed" : kind === "hold" ? "paused" : "you")}
     <div class="grow"><h2>${title}</h2>${text ? html`<p class="soft">${text}</p>` : nothing}${meta ? html`<p class="meta">${meta}</p>` : nothing}</div></div>
@@ -59,7 +60,7 @@ function gate(page, model, need, now) {
       ${said.length ? html`<ul class="said">${said.map((each) => html`<li class="serif">${written(each.text)} <span class="meta">${each.by?.name ?? ""}</span></li>`)}</ul>` : nothing}` : nothing,
     buttons: may("spend") ? action({ name: "submit", label: submitLabel(model), price: needPrice(model, "feedback", "start_next"), kind: "main", run: () => submit(page) }) : nothing,
     // It comes later, so it stands where it moves nothing.
-    below: may("spend") ? bringContested().contested?.(page, model) ?? nothing : nothing,
+    below: may("spend") ? bringContested().contested?.(page, model) ?? html`<p class="meta need-more">Comparing what the models say.</p>` : nothing,
   });
 }
 
