@@ -110,7 +110,7 @@ FUNCTIONS_OF_BOTH = {
     *("admit_call", "report_call", "match_dialectic_chunks", "add_tallies"),
     *("reserve_funds", "load_funds", "read_funds", "is_under_way", "list_read_versions"),
     *("settle_hold", "void_hold", "lose_hold"),
-    *("mark_files_written", "make_description_due", "name_session_lock"),
+    *("mark_files_written", "make_description_due", "name_session_lock", "put_resources"),
 }
 MAKING_MONEY = {
     *("open_wallet", "fund_wallet", "set_wallet_count_only", "limit_wallet"),
@@ -132,6 +132,7 @@ FUNCTIONS = {
     WORKER_ROLE: FUNCTIONS_OF_BOTH
     | {"sweep_access"}
     | {"claim_jobs", "turn_away_jobs", "extend_leases", "sweep_jobs", "take_waiting_files"}
+    | {"save_document"}
     | {"list_taken", "list_lanes", "sweep_holds", "prune_notifications"}
     | {
         "watch_funds",

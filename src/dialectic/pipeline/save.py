@@ -103,7 +103,7 @@ async def save_turn(
         # Last: it locks the stage, for which the other documents of the stage wait.
         taken[:] = await _end_document(connection, job, material, written)
 
-    await _commit(engine, job, store)
+    await _commit(engine, job, store, holds_lease=True)
     if isinstance(outcome, Continue):
         return  # the job may already be claimed again: do not delay its next turn
     resources = (*written.resources, *written.plan, *taken)
@@ -113,10 +113,21 @@ async def save_turn(
         await publish_waiting(engine, job.tenant_id, earlier)
 
 
-async def _commit(engine: Engine, job: Job, store: Callable[[Connection], Awaitable[None]]) -> None:
-    """Store what an attempt made in one commit; the first statement locks the job."""
+async def _commit(
+    engine: Engine,
+    job: Job,
+    store: Callable[[Connection], Awaitable[None]],
+    *,
+    holds_lease: bool = False,
+) -> None:
+    """Store what an attempt made in one commit, if it still holds the job.
+
+    With `holds_lease`, the first statement of `store` makes sure of that.
+    """
 
     async def work(connection: Connection) -> None:
+        if not holds_lease:
+            await jobs.hold_lease(connection, job)
         await store(connection)
         engine.failpoints.reach("before_commit")
 
@@ -337,12 +348,7 @@ async def save_need(engine: Engine, job: Job, needed: Needed) -> None:
     """Let a job wait for a combine job; create that job unless it exists."""
     combine = _build_job(job, needed)  # without a parent: other jobs may wait for it too
     reason = "waiting for its inputs to be combined"
-
-    async def store(connection: Connection) -> None:
-        await jobs.hold_lease(connection, job)
-        await jobs.wait_for(connection, job, combine, reason=reason)
-
-    await _commit(engine, job, store)
+    await _commit(engine, job, lambda c: jobs.wait_for(c, job, combine, reason=reason))
 
 
 async def save_wait_for_others(engine: Engine, job: Job, others: Sequence[UUID]) -> bool:
@@ -370,7 +376,6 @@ async def save_level(engine: Engine, job: Job, level: Level) -> None:
     ]
 
     async def store(connection: Connection) -> None:
-        await jobs.hold_lease(connection, job)
         await jobs.insert_jobs(connection, job.tenant_id, new)
         # The number of levels depends on the lengths of the merged texts: plan after each level.
         await jobs.wait(connection, job, jobs.Wait(total_steps=level.number + 1))

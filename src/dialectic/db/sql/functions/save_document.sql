@@ -1,6 +1,6 @@
 -- Save a job's document with all its files, and announce it to followers of the session with an
 -- excerpt in place of its text. The first statement of the transaction that ends the attempt: it
--- locks the job, and returns false, with nothing written, if the attempt has lost it. Columns are
+-- locks session and job, and returns false, with nothing written, if the attempt has lost it. Columns are
 -- named, so that a worker can still save its result after a newer version has added columns.
 create or replace function dialectic.save_document(
   p_job_id uuid, p_attempt integer, p_tenant_id uuid, p_project_id uuid, p_user_id uuid,
@@ -12,11 +12,7 @@ as $$
 declare
   v_new dialectic.dialectic_contributions;
 begin
-  perform from dialectic.dialectic_generation_jobs j
-  where j.tenant_id = p_tenant_id and j.id = p_job_id and j.attempt_count = p_attempt
-    and j.status::text = 'processing'
-  for no key update;
-  if not found then
+  if dialectic.hold_lease(p_job_id, p_attempt, (p_record ->> 'session_id')::uuid) is null then
     return false;
   end if;
   insert into dialectic.dialectic_files
