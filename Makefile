@@ -40,7 +40,7 @@ help: ## Print this list
 setup: .venv/.stamp-dev ## Make .venv with all that development needs
 
 run: .venv/.stamp-$(SET) ## Run one whole dialectic into out/; PROMPT="..." says on what
-	@.venv/bin/dialectic run --yes --out out -- "$$RUN_PROMPT"
+	@.venv/bin/dialectic run --process standard --yes --out out -- "$$RUN_PROMPT"
 
 serve: .venv/.stamp-$(SET) ## Serve the web app and the API on this machine, and open the first page
 	@DIALECTIC_OFFLINE_WORDS_PER_S=$${DIALECTIC_OFFLINE_WORDS_PER_S:-250} .venv/bin/dialectic serve --open

@@ -22,7 +22,7 @@ AGENT = {"knows": 0.95, "notices": 0.7, "misjudges": 0.05, "keeps": 0.97, "drops
 AGENTS = {f"agent{number}": {**AGENT, "rule": "vote"} for number in (1, 2, 3)}
 SEEDS = int(os.environ.get("BENCH_SEEDS", "6"))
 ASK_MAX_S = 1800.0
-PROCESSES = ("standard",)
+PROCESSES = ("standard", "quick")
 FINALS = ("synthesis", "paralysis")
 
 TRUE_KEPT = Column("right kept", "true_kept", digits=3)

@@ -38,11 +38,11 @@ CHOICES = (
 TABLE = "## Choices\n\n| what | how |\n|---|---|\n"
 
 
-def plant_dissent(seed: str) -> tuple[list[Text], list[str]]:
+def plant_dissent(seed: str, half: int = 1) -> tuple[list[Text], list[str]]:
     """Write three theses; list the words by which each planted dissent is known."""
     chance = Random(seed)
     names = Names(chance)
-    facts, ideas = choose_forms(["facts"], 1), choose_forms(["ideas"], 1)
+    facts, ideas = choose_forms(["facts"], half), choose_forms(["ideas"], half)
     chance.shuffle(facts)
     said: list[list[str]] = [[] for _ in range(THESES)]
     rows: list[list[str]] = [[] for _ in range(THESES)]
@@ -77,11 +77,11 @@ def plant_dissent(seed: str) -> tuple[list[Text], list[str]]:
     return texts, marks
 
 
-def measure_dissent() -> dict[str, list[float]]:
+def measure_dissent(half: int = 1) -> dict[str, list[float]]:
     """Measure precision and recall, and how many of the weightiest are planted."""
     counts: Counter[str] = Counter()
     for seed in range(SEEDS):
-        texts, marks = plant_dissent(f"dissent {seed}")
+        texts, marks = plant_dissent(f"dissent {half} {seed}", half)
         alignment = Alignment(build_lineage(texts))
         found = find_dissent(alignment, range(THESES), space=SPACE)
         named = [

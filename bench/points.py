@@ -117,8 +117,7 @@ MEASURE = Measure(
     rounds_max=1,
     notes=(
         "lineages of 57 documents by three models; nothing but the seed decides, so there is one "
-        "round; constants are tuned on the other half of the forms, those of the other contenders "
-        "before the last changes of ours",
+        "round; the constants of every contender are tuned on the other half of the forms",
         "reworded: another wording at every step that keeps the words for what a point is about; "
         "verbatim: the same wording; far: ideas in wordings that share no rare word",
         "German and Chinese forms are too few to halve; no constant was tuned on them",

@@ -33,6 +33,8 @@ OBJECTIONS = ("critique", "objections", "criticism", "weaknesses", "risks")
 REJECTIONS = ("rejected points", "points refused", "left out on purpose", "rejected", "refused")
 # Sections that state nothing of their own.
 ASIDES = (*REJECTIONS, "summary", "points taken", "open questions", "ranking")
+# The labels of what a second look shows.
+LOOKED_AT, PASSED_OVER = "Document", "Points passed over"
 _HEADING = re.compile(r"^#{2,6} +(.*?)[ #:]*$")
 _INPUT = re.compile(r"(?i)\b(?:request|context|feedback|resource|rulings?)\b")
 
@@ -95,11 +97,35 @@ class Mind:
 
     def answer(self, task: str, filler: str) -> str:
         """Write its points into a text of the form that the task asks for."""
+        blocks = dict(split_blocks(task)[0])
+        if LOOKED_AT in blocks and PASSED_OVER in blocks:
+            return self._look_again(blocks[LOOKED_AT], blocks[PASSED_OVER], filler)
         decision = self.decide(task, filler)
         return write_points(filler, decision, self.chance)
 
+    def _look_again(self, document: str, passed_over: str, filler: str) -> str:
+        """Answer a second look: add what the document lost, but not what it rejects."""
+        rejects = self.world.read(document).rejects
+        added: list[str] = []
+        left: list[str] = []
+        for line in passed_over.split("\n"):
+            number, _, said = line.partition(" ")
+            found = self.world.read(said)
+            wanted = [each for each in found.states if each not in rejects]
+            kept = [each for each in wanted if self.chance.random() < self.agent.keeps]
+            added += (
+                f"- {self._word(self.world.by_id[each], found.states[each])}" for each in kept
+            )
+            if (found.states or found.rejects) and not kept:
+                left.append(f"- {number}: The reason is that {self.chance.choice(REASONS)}.")
+        titles = [mark[1] for line in document.split("\n") if (mark := _HEADING.match(line))]
+        place = next((title for title in titles if title.lower() not in ASIDES), "Added")
+        return write_look(filler, place, added, left)
+
     def decide(self, task: str, filler: str) -> Decision:
         """Decide which points the answer states and which it rejects."""
+        if (looked := self._look_again(task)) is not None:
+            return looked
         sources = self._read_sources(task)
         if not any(one.states or one.rejects for one in sources):
             return self._propose()
@@ -109,6 +135,22 @@ class Mind:
         """Read the documents of a prompt: all blocks but the request and what came with it."""
         blocks, _ = split_blocks(task)
         return [self.world.read(text) for label, text in blocks if not _INPUT.search(label)]
+
+    def _look_again(self, task: str) -> Decision | None:
+        """Decide about what a document passes over; None if the prompt does not show that."""
+        blocks = dict(split_blocks(task)[0])
+        document, passed = blocks.get("Document"), blocks.get("Points passed over")
+        if document is None or passed is None:
+            return None
+        known, shown = self.world.read(document), self.world.read(passed)
+        kept = [
+            number
+            for number in sorted(shown.states)
+            if number not in known.states and self.chance.random() < self.agent.keeps
+        ]
+        rejects = {number: shown.states[number] for number in kept if number in known.rejects}
+        states = {n: self._word(self.world.by_id[n], shown.states[n]) for n in kept}
+        return Decision({n: said for n, said in states.items() if n not in rejects}, rejects)
 
     def _propose(self) -> Decision:
         known = [
@@ -210,6 +252,16 @@ def write_points(filler: str, decision: Decision, chance: Random) -> str:
 
 
 QUOTE = "- “{}”"
+
+
+def write_look(filler: str, place: str, added: Sequence[str], left: Sequence[str]) -> str:
+    """Write the answer to a second look: additions below one heading, and what is left out."""
+    head, mark, tail = filler.partition("## Left out on purpose")
+    if added:
+        head = f"{head.rstrip()}\n\n### {place}\n\n" + "\n".join(added) + "\n\n"
+    if left:
+        tail = f"{tail.rstrip()}\n\n" + "\n".join(left) + "\n"
+    return head + mark + tail
 
 
 def _list_titles(lines: Sequence[str]) -> list[str]:

@@ -72,7 +72,7 @@ None.
 
 
 def _vary(step: str, text: str) -> str:
-    """Word a point anew in each step: what all texts have word for word is a formula."""
+    """Give a point other words in each step: what all texts have word for word is a formula."""
     return f"{step}, {text[0].lower()}{text[1:]}"
 
 

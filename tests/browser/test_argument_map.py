@@ -89,6 +89,7 @@ def test_each_claim_is_in_its_proposal_each_mark_opens_its_passage_and_counts_ag
 ) -> None:
     person, session = argued
     page = open_context(person).new_page()
+    page.add_init_script(NOTE_FLASHES)
     open_map(page, site, session)
     expect_state(page, "done")
     claims = list_claims(person, session)
@@ -119,7 +120,7 @@ def test_each_claim_is_in_its_proposal_each_mark_opens_its_passage_and_counts_ag
     mark = find_thread(page, planted.DEPOSIT).locator(".critic").first
     mark.click()
     expect(page).to_have_url(re.compile(r"/documents/.+#b-\d+$"))
-    expect(page.locator(".flash")).to_contain_text("The sum is a guess")
+    expect_flash(page, "The sum is a guess")
 
 
 def test_a_claim_tells_its_critics_both_wordings_and_why_it_was_refused(

@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "layout.md"
-STAGE_FOLDER = "{project}/session_{id}/iteration_{N}/{k}_{stage}/"
+ITERATION_FOLDER = "{project}/session_{id}/iteration_{N}/"
+STAGE_FOLDER = f"{ITERATION_FOLDER}{{k}}_{{stage}}/"
 WORDS = {
     **dict.fromkeys(("project", "name", "model", "source", "stage"), r"[a-z0-9-]+"),
     **dict.fromkeys(("N", "k", "n", "version"), r"[1-9][0-9]*"),
@@ -29,6 +30,7 @@ def list_patterns() -> dict[str, re.Pattern[str]]:
     """Every place that the page names, with each base name spelled out."""
     bases = read_table("Base names")[1:]
     places = read_table("The project")
+    places += [f"{ITERATION_FOLDER}{place}" for place in read_table("An iteration")]
     for place in read_table("A stage"):
         full = f"{STAGE_FOLDER}{place}"
         places += [full.replace("{base}", base) for base in bases] if "{base}" in full else [full]

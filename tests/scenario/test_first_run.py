@@ -122,19 +122,26 @@ def add_endpoint(newcomer: Newcomer) -> None:
 # -- the first run ---------------------------------------------------------------------------------
 
 
-async def test_one_key_one_command_and_one_question_lead_to_a_plan(newcomer: Newcomer) -> None:
-    question = (("Models of your runs", "\n"),)
+async def test_one_key_one_command_and_two_questions_lead_to_a_plan(newcomer: Newcomer) -> None:
+    questions = (("Models of your runs", "\n"), ("Which one do your runs use", "quick\n"))
     screen = await newcomer.sit(
-        "run", PROMPT, "--out", "plans", answers=question, OPENAI_API_KEY=KEY
+        "run", PROMPT, "--out", "plans", answers=questions, OPENAI_API_KEY=KEY
     )
     assert screen.code == 0, screen.text
     assert screen.unasked == ()
-    assert screen.text.count("]: ") == 1, "one question"
+    assert screen.text.count("]: ") == 1, "one question about models"
+    assert screen.text.count("Which one") == 1, "and one about the process"
+    assert [price in screen.text for price in ("57 calls", "11 calls")] == [True, True]
     assert KEY not in screen.text
     (plan,) = (newcomer.folder / "plans").glob("*/Pending")
     assert list(plan.iterdir())
     stored = read_config(newcomer.home.path / "config.toml")
     assert stored["default_models"] == f"{LUNA}*3"
+    assert stored["default_process"] == "quick"
+    dry = await newcomer.type("run", PROMPT, "--dry-run", "--json", OPENAI_API_KEY=KEY)
+    quoted = json.loads(dry.stdout)
+    assert quoted["process"] == "quick"
+    assert [one["process"] for one in quoted["others"]] == ["standard"]
     theses = {path.name for path in (newcomer.folder / "plans").rglob("1_thesis/*_1_thesis.md")}
     assert len(theses) == 3
     balance = await newcomer.type("wallet", "balance", "--json")

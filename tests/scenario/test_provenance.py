@@ -55,7 +55,7 @@ async def test_every_passage_is_shown_with_exact_offsets_and_what_says_the_same(
         found = await api.anna.get(f"/contributions/{document['id']}/provenance")
         content = texts[document["id"]]
         assert (found["version_id"], found["versions"]) == (document["id"], "known")
-        assert found["method"] == "points/1"
+        assert found["method"] == "points/2"
         for passage in found["passages"]:
             assert content[passage["start"] : passage["end"]].strip()
             for source in passage["sources"]:
@@ -136,7 +136,7 @@ async def test_claims_name_their_critics_their_blocks_and_their_fates(api: Api) 
     session = await write(api)
     path = f"/sessions/{session}/claims"
     found = await api.anna.get(path)
-    assert (found["state"], found["method"]) == ("ready", "points/1")
+    assert (found["state"], found["method"]) == ("ready", "points/2")
     written = {one["id"]: one for one in await list_written(api, session)}
     assert {written[one["document_id"]]["type"] for one in found["claims"]} == {"thesis"}
     assert len({one["id"] for one in found["claims"]}) == len(found["claims"])

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
+from dialectic.app import dissent_pause
+from dialectic.app.report_files import write_reports
 from dialectic.db.pool import Address
 from dialectic.postgres import embedded
 from dialectic_simulator import Simulator, open_simulator
@@ -23,13 +25,18 @@ from tests.scenario.simulated_endpoints import (
 
 MODELS = ["one/m", "two/m"]
 SAID = "## Idea\n\nEach booking needs a deposit of {} euros, paid to the caretaker.\n"
+RARE = "## Idea\n\nBlacksmith Oyelaran galvanizes trapdoor hinges every {} fortnights.\n"
 ENDPOINTS = {
     "one": {},
     "two": {},
     "low": {"text": SAID.format(25)},
     "high": {"text": SAID.format(40)},
+    "short": {"text": RARE.format(13)},
+    "long": {"text": RARE.format(29)},
 }
 DISSENTING = ["low/m", "high/m"]
+# Rare words weigh more.
+WEIGHTY = ["short/m", "long/m"]
 
 
 @pytest.fixture(scope="module")
@@ -179,3 +186,78 @@ async def test_a_dissent_is_ruled_carried_and_checked(api: Api, simulator: Simul
     assert (await api.anna.client.delete(place)).status_code == 204
     listed = (await api.anna.get(f"{path}/dissents"))["dissents"]
     assert {one["ruling"] for one in listed} == {None}
+
+
+# -- pausing on dissent ----------------------------------------------------------------------------
+
+
+async def run_on(api: Api, session_id: str) -> None:
+    """Work, and decide after each stage, until nothing is left to decide."""
+    while True:
+        await api.work(api.anna, session_id)
+        if not await dissent_pause.decide_all(api.worker_engine):
+            return
+
+
+async def start(api: Api, **wishes: Any) -> dict[str, Any]:
+    session = await api.anna.make_session(**{"until": "synthesis", **wishes})
+    await api.anna.post(f"/sessions/{session['id']}/generate")
+    await run_on(api, session["id"])
+    return dict(await api.anna.get(f"/sessions/{session['id']}"))
+
+
+async def test_without_dissent_a_session_that_pauses_on_it_makes_the_calls_of_autopilot(
+    api: Api, simulator: Simulator
+) -> None:
+    logs = []
+    for pauses in (False, True):
+        before = len(simulator.log.calls)
+        session = await start(api, models=["low/m", "low/m"], pause_on_dissent=pauses)
+        assert session["status"] == "synthesis_generation_complete"
+        calls = simulator.log.calls[before:]
+        # The order of inputs is drawn by the ids of jobs, so equal prompts have equal lengths.
+        logs.append(sorted(len(str(call.body)) for call in calls))
+    assert logs[0]
+    assert logs[0] == logs[1]
+
+
+async def test_a_stage_that_left_dissent_waits_for_a_person(api: Api, simulator: Simulator) -> None:
+    session = await start(api, models=WEIGHTY, pause_on_dissent=True)
+    assert session["status"] == "thesis_generation_complete"
+    told = (await api.anna.get("/notifications"))["items"]
+    assert [one["type"] for one in told] == ["session_waits_for_you"]
+    path = f"/sessions/{session['id']}"
+    await api.anna.post(f"{path}/submit")
+    await run_on(api, session["id"])
+    after = await api.anna.get(path)
+    assert after["status"] == "synthesis_generation_complete"
+    odd = {"models": WEIGHTY, "pause_on_dissent": True, "is_autopilot": False}
+    project = await api.anna.client.post("/projects", json={"prompt": "A hall."})
+    refused = await api.anna.client.post(f"/projects/{project.json()['id']}/sessions", json=odd)
+    assert check_problem(refused, 422, "invalid_value")["reason"] == "two_choices"
+
+
+async def test_a_broken_ruling_is_told_once_and_no_longer_when_it_is_withdrawn(api: Api) -> None:
+    path = await begin(api, models=DISSENTING)
+    session_id = path.rpartition("/")[2]
+    (dissent,) = (await api.anna.get(f"{path}/dissents"))["dissents"]
+    high = next(one for one in dissent["positions"] if "40" in one["says"])
+    place = f"{path}/dissents/{dissent['id']}/ruling"
+    assert (await api.anna.client.put(place, json={"position_id": high["id"]})).status_code == 200
+    for _ in ("antithesis", "synthesis"):
+        await api.anna.post(f"{path}/submit")
+        await api.work(api.anna, session_id)
+    project_id = UUID((await api.anna.get(path))["project_id"])
+    tenant_id = api.anna.account.tenant_id
+    for _ in range(2):
+        await write_reports(api.worker_engine, tenant_id, project_id)
+    told = [
+        one
+        for one in (await api.anna.get("/notifications"))["items"]
+        if one["type"] == "ruling_broken"
+    ]
+    # The lead writes 25 euros, whatever it reads.
+    assert [one["data"]["dissentId"] for one in told] == [dissent["id"]]
+    files = (await api.anna.get(f"/projects/{project_id}/files"))["items"]
+    names = {one["path"].rpartition("/")[2] for one in files}
+    assert {"coverage.md", "coverage.json", "dissent.md"} <= names

@@ -49,7 +49,7 @@ from dialectic.db.pool import Connection
 from dialectic.db.tables import files, records
 from dialectic.db.tables.records import SQL, NewResource, Owner, choose_slug
 from dialectic.engine import Engine
-from dialectic.errors import Conflict, NotFound, TooLarge, UsageError
+from dialectic.errors import Conflict, InvalidValue, NotFound, TooLarge, UsageError
 from dialectic.ledger import wallets
 from dialectic.pipeline.own_models import load_cards
 from dialectic.processes.loader import load_named
@@ -194,6 +194,12 @@ async def _insert_session(
     connection, account, session_id = tx.connection, tx.account, tx.derive_id("session")
     process, first = run.process, run.process.order[0].slug
     options = request.model_dump(mode="json", include=set(SessionOptions.model_fields))
+    if request.pause_on_dissent and not request.is_autopilot:
+        raise InvalidValue(
+            "A session that waits after each stage cannot also wait for dissent alone. Choose one.",
+            reason="two_choices",
+            subject="pause_on_dissent",
+        )
     if request.session_description.strip():
         bytes_max = tx.engine.settings.max_prompt_bytes
         options["session_description"], _ = check_prompt(

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dialectic.provenance.report import Report
 
 Body = TypeVar("Body", bound=ResponseBody)
+Made = TypeVar("Made")
 # How long a request waits for what is computed before it is told to ask again.
 WAIT_S = 5.0
 
@@ -63,6 +64,24 @@ async def cover(
     closure = scene.list_closure([*wanted, *([] if target is None else [target])])
     key = None if target is None else scene.build_key(target, "coverage", closure)
     return await _load_or_compute(tenant, scene, key, Coverage, build, closure)
+
+
+async def report_all(
+    tenant: Tenant, scene: Scene, documents: Sequence[Version]
+) -> tuple[Coverage, dict[UUID, Provenance]]:
+    """Find coverage and the sources of documents at once: texts are compared only once."""
+    target = scene.find_target()
+    assert target is not None, "there is nothing to judge by yet"
+    session_id, number = scene.context.session_id, scene.context.iteration
+    closure = scene.list_closure([target, *(one.id for one in scene.list_whole())])
+
+    def build(report: Report) -> tuple[Coverage, dict[UUID, Provenance]]:
+        coverage = report.build_coverage(session_id, number, report.get_place(target))
+        return coverage, {
+            one.id: report.build_provenance(report.get_place(one.id)) for one in documents
+        }
+
+    return await _compute(tenant, scene, closure, build)
 
 
 async def list_figures(
@@ -207,13 +226,23 @@ async def _load_or_compute(
     closure: Sequence[Version] | None = None,
 ) -> Body:
     """Load a report that was kept; else compute it in a thread and keep it."""
-    if key is not None and (kept := await tenant.run(_find, key)) is not None:
+    if key is not None and (kept := await tenant.run(find, key)) is not None:
         return body.model_validate_json(kept)
     members = closure or scene.list_closure([key.contribution_id] if key is not None else [])
+    made = await _compute(tenant, scene, members, build)
+    if key is not None:
+        await tenant.run(save, key, made.model_dump_json())
+    return made
+
+
+async def _compute(
+    tenant: Tenant, scene: Scene, members: Sequence[Version], build: Callable[[Report], Made]
+) -> Made:
+    """Read documents, and build what is wanted from them in a thread."""
     contents = await tenant.run(_read, [one.id for one in members])
     texts = scene.build_texts(members, contents)
 
-    def compute() -> Body:
+    def compute() -> Made:
         from dialectic.provenance.align import Alignment
         from dialectic.provenance.chain import Chains
         from dialectic.provenance.report import Report
@@ -224,17 +253,16 @@ async def _load_or_compute(
             return build(Report(Chains(Alignment(build_lineage(texts))), scene.versions_known))
 
     # In a thread: it takes seconds of processor time.
-    made = await asyncio.to_thread(compute)
-    if key is not None:
-        await tenant.run(_save, key, made.model_dump_json())
-    return made
+    return await asyncio.to_thread(compute)
 
 
-async def _find(tx: Transaction, key: ReportKey) -> str | None:
+async def find(tx: Transaction, key: ReportKey) -> str | None:
+    """Find a report that was kept; None if there is none for what it depends on now."""
     return await table.find_report(tx.connection, key)
 
 
-async def _save(tx: Transaction, key: ReportKey, report: str) -> None:
+async def save(tx: Transaction, key: ReportKey, report: str) -> None:
+    """Keep a report."""
     await table.save_report(tx.connection, key, report)
 
 

@@ -425,10 +425,11 @@ class LocalBackend:
         return open_web_app(self.engine, may_start=may_start)
 
     async def finish(self, project_id: UUID, session_id: UUID) -> None:
+        from dialectic.app.report_files import write_reports
         from dialectic.publishing.publish import describe_project, require_published
 
         await require_published(self.engine, self.account.tenant_id, project_id, session_id)
-        await describe_project(self.engine, self.account.tenant_id, project_id)
+        await describe_project(self.engine, self.account.tenant_id, project_id, write_reports)
 
     # -- moving, money, models, chat
 
@@ -443,10 +444,12 @@ class LocalBackend:
         return await transfer.export_project(engine, account, project_id, out, finished=finished)
 
     async def import_project(self, file: Path) -> exchange.ImportedProject:
+        from dialectic.app.report_files import write_reports
         from dialectic.publishing.publish import describe_project
 
         taken = await transfer.import_project(self.engine, self.account, file)
-        await describe_project(self.engine, self.account.tenant_id, taken.project_id)
+        tenant_id = self.account.tenant_id
+        await describe_project(self.engine, tenant_id, taken.project_id, write_reports)
         return taken
 
     async def load_wallet(self) -> exchange.Wallet:

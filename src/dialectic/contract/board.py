@@ -76,6 +76,7 @@ class BoardSession(ResponseBody):
     until: str
     process: BoardProcess
     is_autopilot: bool
+    pause_on_dissent: bool
     continue_until_complete: bool
     wait_for_all: bool
     full_answers_only: bool

@@ -21,6 +21,7 @@ class NotificationType(enum.StrEnum):
     SESSION_DONE = "session_done"
     SESSION_WAITS_FOR_YOU = "session_waits_for_you"  # to read a stage and give feedback
     SESSION_FAILED = "session_failed"
+    RULING_BROKEN = "ruling_broken"  # a document says only what a person ruled against
     SESSION_SEAT_LOST = "session_seat_lost"  # it goes on without one of its models
     SESSION_STOPPED = "session_stopped"  # someone cancelled it
     SESSION_NEEDS_MONEY = "session_needs_money"

@@ -16,7 +16,7 @@ from dialectic.core.points import Answer, Met, Relation, SourceKind, Status
 from dialectic.core.process.definition import Holds
 
 Score = Annotated[float, Field(description="How much two texts say the same, from 0 to 1.")]
-Method = Annotated[str, Field(description="How it was found.", examples=["points/1"])]
+Method = Annotated[str, Field(description="How it was found.", examples=["points/2"])]
 Depth = Literal["direct", "origin"]
 VersionsKnown = Literal["known", "unknown"]
 Versions = Annotated[

@@ -38,6 +38,7 @@ class SessionRecord(ResponseBody):
     dropped_seats: list[int]
     lead_model_index: int
     is_autopilot: bool
+    pause_on_dissent: bool
     continue_until_complete: bool
     wait_for_all: bool
     max_output_tokens: int | None

@@ -79,6 +79,12 @@ class SessionOptions(RequestBody):
         strict=True,
         description="Whether each stage starts the next one automatically.",
     )
+    pause_on_dissent: bool = Field(
+        default=False,
+        strict=True,
+        description="Whether a stage that left a weighty dissent open waits for you, although the "
+        "session is on autopilot.",
+    )
     continue_until_complete: bool = Field(
         default=True, strict=True, description="Whether truncated answers are continued."
     )
@@ -215,6 +221,7 @@ class Session(SessionSummary):
     lead: str
     process: Annotated[str, Column("process_name")]
     is_autopilot: bool
+    pause_on_dissent: bool
     continue_until_complete: bool
     wait_for_all: bool
     max_output_tokens: int | None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from dialectic.core.points import Relation
 from dialectic.core.process.definition import Holds
 from dialectic.provenance.marks import is_changed, is_rounded, read_marks
 from dialectic.provenance.points import Point
-from dialectic.provenance.score import Scale, Scorer, Sheet, Vocabulary, Weights, build_sheets
+from dialectic.provenance.score import Scale, Scorer, Weights, build_sheets
 from dialectic.provenance.texts import Lineage
 
 if TYPE_CHECKING:
@@ -84,10 +84,7 @@ class Alignment:
 
     def __init__(self, lineage: Lineage, constants: Constants = CONSTANTS) -> None:
         self.lineage, self.constants = lineage, constants
-        vocabulary = Vocabulary()
-        self.sheets: list[Sheet] = build_sheets(
-            {n: points.points for n, points in enumerate(lineage.points)}, vocabulary
-        )
+        self.sheets, vocabulary = build_sheets([points.points for points in lineage.points])
         self._rates = vocabulary.rates
         self._scorers: dict[int, Scorer] = {}
         self._links: dict[int, list[Link]] = {}
@@ -255,10 +252,13 @@ class Alignment:
         self, place: tuple[int, int, int], text: int, score: float, *, is_declared: bool
     ) -> Link:
         mine, parent, theirs = place
+        return replace(self.build_link(text, mine, parent, theirs, score), is_declared=is_declared)
+
+    def build_link(self, text: int, mine: int, source: int, theirs: int, score: float) -> Link:
+        """Build the link of a point to a point of any text that its own descends from."""
         child = self.lineage.points[text].points[mine]
-        source = self.lineage.points[parent].points[theirs]
-        relation = decide_relation(child, source)
-        return Link(mine, parent, theirs, round(score, SCORE_DIGITS), relation, is_declared)
+        relation = decide_relation(child, self.lineage.points[source].points[theirs])
+        return Link(mine, source, theirs, round(score, SCORE_DIGITS), relation)
 
     def decide_point(self, text: int, point: int) -> Relation:
         """Decide how a whole point relates to what its author read."""

@@ -68,6 +68,7 @@ class Chains:
     def __init__(self, alignment: Alignment) -> None:
         self.alignment, self.lineage = alignment, alignment.lineage
         self._reach: dict[tuple[int, int, Hops], Reach] = {}
+        self._reached: dict[tuple[int, int, Hops], Reach] = {}
         self._hops: dict[tuple[int, Hops], dict[int, Reach]] = {}
         self._quoted: dict[int, frozenset[int]] = {}
 
@@ -112,11 +113,45 @@ class Chains:
         return Hops.QUOTED if self.lineage.texts[source].is_origin else hops
 
     def reach(self, text: int, origin: int, hops: Hops = Hops.ALL) -> Reach:
+        """Say which points of a text say what which points of an origin say.
+
+        By a chain; and where none leads to a point of a thesis, by comparing the two directly: a
+        step on the way may have used words that only its reader put right again.
+        """
+        key = text, origin, hops
+        if key not in self._reached:
+            followed = self.follow(text, origin, hops)
+            self._reached[key] = followed | self._compare(text, origin, hops, followed)
+        return self._reached[key]
+
+    def follow(self, text: int, origin: int, hops: Hops = Hops.ALL) -> Reach:
         """Say which points of a text have a chain to which points of an origin."""
         followed = self._follow(text, origin, hops)
         if not followed.any():
             return followed
         return followed & (self.alignment.score(text, origin) >= self.alignment.constants.anchor)
+
+    def _compare(self, text: int, origin: int, hops: Hops, followed: Reach) -> Reach:
+        """Compare the points of a thesis that no chain leads to with a text directly."""
+        found = np.zeros_like(followed)
+        if self.lineage.texts[origin].role is not Role.THESIS or not followed.size:
+            return found
+        scores, constants = self.alignment.score(text, origin), self.alignment.constants
+        open_ = np.flatnonzero(~followed.any(axis=0) & self.alignment.can_be_source(origin))
+        best = scores[:, open_].argmax(axis=0)
+        reached = scores[best, open_]
+        near = np.maximum(constants.hop, constants.near_best * scores.max(axis=1)[best])
+        common, points = self.alignment.common[text], self.lineage.points[text].points
+        for place in np.flatnonzero(reached >= near):
+            mine, theirs = int(best[place]), int(open_[place])
+            if points[mine].key not in common:
+                link = self._build_direct(text, mine, origin, theirs)
+                found[mine, theirs] = hops.allow(link.relation)
+        return found
+
+    def _build_direct(self, text: int, mine: int, origin: int, theirs: int) -> Link:
+        score = float(self.alignment.score(text, origin)[mine, theirs])
+        return self.alignment.build_link(text, mine, origin, theirs, score)
 
     def list_chains(self, text: int, point: int) -> list[Origin]:
         """List the origins of a point, best first, each with the links that lead there."""
@@ -161,6 +196,8 @@ class Chains:
     ) -> tuple[Link, ...]:
         """Find the links from a point to a point of an origin; the best at each step."""
         links: list[Link] = []
+        if not self._follow(text, origin, hops)[point, theirs]:
+            return (self._build_direct(text, point, origin, theirs),)
         while text != origin:
             link = next(
                 link

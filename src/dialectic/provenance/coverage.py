@@ -244,7 +244,7 @@ class Judge:
     def _is_alive(self, editor: int, text: int, point: int) -> bool:
         if text not in self.chains.lineage.closures[editor]:
             return False
-        reach = self.chains.reach(editor, text)
+        reach = self.chains.follow(editor, text)
         if not len(reach):
             return False
         return bool((reach[:, point] & ~self.holds(editor, Holds.ASIDE)).any())

@@ -23,6 +23,8 @@ from dialectic.retrieval.weigh import find_words, rate, stem
 
 # Two names mean the same thing, and two headings too, if they share this much.
 SAME_NAME = 0.8
+# Two claims with figures of the same unit are about the same thing from this score on.
+SAME_FIGURE = 0.40
 SUBJECT_CHARS_MAX = 300
 # A choice names a thing; a longer value is a statement.
 VALUE_WORDS_MAX = 8
@@ -86,15 +88,17 @@ def _find_pairs(alignment: Alignment, group: Sequence[int]) -> Iterator[_Pair]:
             if _is_same_author(alignment, one, other):
                 continue
             scores = scorer.score(alignment.sheets[other])
-            for mine, theirs in zip(*np.nonzero(scores >= alignment.constants.sure), strict=True):
+            for mine, theirs in zip(*np.nonzero(scores >= SAME_FIGURE), strict=True):
                 first = lineage.points[one].points[int(mine)]
                 second = lineage.points[other].points[int(theirs)]
                 # Documents that both say both do not differ: they number their milestones alike.
                 says_both = first.key in keys[other] and second.key in keys[one]
-                if _is_claim(first) and _is_claim(second) and not says_both:
-                    kind = _decide_kind(first, second)
-                    if kind is not None:
-                        yield _Pair(kind, (one, first.n), (other, second.n))
+                if not (_is_claim(first) and _is_claim(second)) or says_both:
+                    continue
+                is_sure = bool(scores[mine, theirs] >= alignment.constants.sure)
+                kind = _decide_kind(first, second, is_sure=is_sure)
+                if kind is not None:
+                    yield _Pair(kind, (one, first.n), (other, second.n))
             yield from _find_choices(alignment, one, other)
 
 
@@ -108,14 +112,16 @@ def _is_claim(point: Point) -> bool:
     return point.holds not in (Holds.ASIDE, Holds.REFUSED, Holds.QUESTION, Holds.TAKEN)
 
 
-def _decide_kind(one: Point, other: Point) -> DissentKind | None:
+def _decide_kind(one: Point, other: Point, *, is_sure: bool) -> DissentKind | None:
+    """Decide how two claims differ; figures of a named unit also if it is not sure."""
     mine, theirs = read_marks(one.normal), read_marks(other.normal)
     if mine.figures - theirs.figures and theirs.figures - mine.figures:
         own = [f for f in find_figures(one.normal, spelled=True) if f.value not in theirs.figures]
         rest = [f for f in find_figures(other.normal, spelled=True) if f.value not in mine.figures]
-        if any(_is_same_unit(first, second) for first in own for second in rest):
+        pairs = [(first, second) for first in own for second in rest]
+        if any(_is_same_unit(*each) and (is_sure or each[0].unit) for each in pairs):
             return DissentKind.FIGURE
-    return DissentKind.POLARITY if is_opposite(mine, theirs) else None
+    return DissentKind.POLARITY if is_sure and is_opposite(mine, theirs) else None
 
 
 def _is_same_unit(one: Figure, other: Figure) -> bool:

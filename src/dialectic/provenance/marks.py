@@ -69,6 +69,14 @@ _NEGATION = re.compile(
     re.IGNORECASE,
 )
 
+# A limit is not a negation: “no family gets more than 40” says what “up to 40” says.
+_LIMIT = re.compile(
+    r"\b(?:no|not|never|cannot|kein\w{0,2}|nicht|nie)\b[^.;:!?]{0,40}?"
+    r"\b(?:more|less|fewer|longer|later|earlier|sooner|larger|higher|lower|mehr|weniger|länger|"
+    r"später|früher|höher)\s+(?:than|als)\b",
+    re.IGNORECASE,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Figure:
@@ -95,7 +103,7 @@ def read_marks(normal: str) -> Marks:
     """Read the figures and the negation of a point's normal form."""
     return Marks(
         frozenset(figure.value for figure in find_figures(normal, spelled=True)),
-        _NEGATION.search(normal) is not None,
+        _NEGATION.search(_LIMIT.sub(" ", normal)) is not None,
         frozenset(map(stem, find_words(_NEGATION.sub(" ", normal)))),
     )
 

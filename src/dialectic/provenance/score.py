@@ -7,7 +7,7 @@ inside, so every sum is exact: scores do not depend on the order of documents or
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dialectic.provenance.points import Point
+from dialectic.provenance.words import is_dense, read_words
 from dialectic.retrieval.built_in import load_static_model
-from dialectic.retrieval.weigh import find_words, rate, stem
+from dialectic.retrieval.weigh import rate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,6 +33,8 @@ WORTH_UNITS = 1024
 VECTOR_UNITS = 4000
 # The mean of few points says little: as many points as these at zero are added to it.
 MEAN_PRIOR = 16
+# Words alone score lower than words and vectors together, by the ratio of what is best for each.
+DENSE_FACTOR = 1.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ class Vocabulary:
         found = self._known.get(normal)
         if found is None:
             numbers = self._numbers
-            stems = {numbers.setdefault(stem(word), len(numbers)) for word in find_words(normal)}
+            stems = {numbers.setdefault(each, len(numbers)) for each in read_words(normal)}
             found = self._known[normal] = tuple(sorted(stems))
         return found
 
@@ -102,6 +105,11 @@ class Sheet:
         return len(self.words)
 
     @cached_property
+    def dense(self) -> NDArray[np.bool_]:
+        """Which points are in a script without blanks, whose words the vectors do not know."""
+        return np.array([is_dense(point.normal) for point in self.points], dtype=bool)
+
+    @cached_property
     def incidence(self) -> Whole:
         """Which point has which of the sheet's own stems."""
         return self.spread(self.columns)
@@ -116,23 +124,25 @@ class Sheet:
         return matrix
 
 
-def build_sheets(texts: Mapping[object, Sequence[Point]], vocabulary: Vocabulary) -> list[Sheet]:
+def build_sheets(texts: Sequence[Sequence[Point]]) -> tuple[list[Sheet], Vocabulary]:
     """Read the points of all texts; equal points are embedded once."""
-    normals = list(dict.fromkeys(point.normal for each in texts.values() for point in each))
+    normals = list(dict.fromkeys(point.normal for each in texts for point in each))
+    vocabulary = Vocabulary()
     place = {normal: number for number, normal in enumerate(normals)}
     if normals:
         rows = load_static_model().embed(normals).rows
         vectors = np.rint(rows.astype(np.float64) * VECTOR_UNITS).astype(np.float32)
     else:
         vectors = np.zeros((0, 1), dtype=np.float32)
-    return [
+    sheets = [
         Sheet(
             points,
             [vocabulary.read(point.normal) for point in points],
             vectors[np.array([place[point.normal] for point in points], dtype=np.intp)],
         )
-        for points in texts.values()
+        for points in texts
     ]
+    return sheets, vocabulary
 
 
 @dataclass(frozen=True)
@@ -180,7 +190,9 @@ class Scorer:
         words = np.maximum(both, within)
         near = self._near.compare(_Centred(other.vectors, self._scale))
         share = self._weights.words_share
-        return share * words + (1 - share) * near
+        dense = self._sheet.dense[:, None] | other.dense[None, :]
+        alone = np.minimum(DENSE_FACTOR * words, 1)
+        return np.where(dense, alone, share * words + (1 - share) * near)
 
     def sum_worth(self, words: Iterable[int]) -> float:
         """Sum the worth of words."""

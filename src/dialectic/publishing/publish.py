@@ -13,8 +13,9 @@ import contextlib
 import functools
 import logging
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
+from typing import TypeAlias
 from uuid import UUID
 
 from dialectic.core.documents.plan_files import is_work_path
@@ -51,6 +52,9 @@ from dialectic.publishing.plan_page import update_page
 from dialectic.publishing.snapshot import add_texts, read_file, retry_if_changed, take_snapshot
 
 logger = logging.getLogger(__name__)
+
+Prepare: TypeAlias = Callable[[Engine, UUID, UUID], Awaitable[None]]
+"""Writes other files of a tenant's project, before it is described."""
 
 # A committing worker writes its own files at once; after this delay other workers take the rest.
 LEFT_BEHIND_AFTER = timedelta(seconds=5)
@@ -203,10 +207,16 @@ async def require_published(
         )
 
 
-async def publish_left_behind(engine: Engine, *, write_timeout_s: float = WRITE_TIMEOUT_S) -> int:
+async def publish_left_behind(
+    engine: Engine,
+    *,
+    prepare: Prepare | None = None,
+    write_timeout_s: float = WRITE_TIMEOUT_S,
+) -> int:
     """Write pending files, for all tenants; return how many.
 
-    Crashed workers leave documents; the end of a stage leaves descriptions that are due.
+    Crashed workers leave documents; the end of a stage leaves descriptions that are due. `prepare`
+    writes what a description links to.
     """
     done = 0
     while True:
@@ -228,7 +238,7 @@ async def publish_left_behind(engine: Engine, *, write_timeout_s: float = WRITE_
             )
         )
         for tenant_id, slug in descriptions_due:
-            done += await _describe_if_possible(engine, tenant_id, slug)
+            done += await _describe_if_possible(engine, tenant_id, slug, prepare)
         if len(rows) < AT_ONCE:
             return done
 
@@ -236,10 +246,12 @@ async def publish_left_behind(engine: Engine, *, write_timeout_s: float = WRITE_
 # -- descriptions ----------------------------------------------------------------------------------
 
 
-async def describe_project(engine: Engine, tenant_id: UUID, project_id: UUID) -> None:
+async def describe_project(
+    engine: Engine, tenant_id: UUID, project_id: UUID, prepare: Prepare | None = None
+) -> None:
     """Write the description of a project; if that fails, it stays due."""
     mark_due = functools.partial(make_due, project_id=project_id)
-    await _describe(engine, tenant_id, await engine.db.transact(tenant_id, mark_due))
+    await _describe(engine, tenant_id, await engine.db.transact(tenant_id, mark_due), prepare)
 
 
 async def describe_if_possible(engine: Engine, tenant_id: UUID, project_id: UUID) -> None:
@@ -249,9 +261,11 @@ async def describe_if_possible(engine: Engine, tenant_id: UUID, project_id: UUID
         await _describe_if_possible(engine, tenant_id, slug)
 
 
-async def _describe_if_possible(engine: Engine, tenant_id: UUID, slug: str) -> int:
+async def _describe_if_possible(
+    engine: Engine, tenant_id: UUID, slug: str, prepare: Prepare | None = None
+) -> int:
     try:
-        return await _describe(engine, tenant_id, slug)
+        return await _describe(engine, tenant_id, slug, prepare)
     except StorageUnavailable as error:
         _note_outage(engine, error)
         return 0
@@ -265,7 +279,9 @@ async def _describe_if_possible(engine: Engine, tenant_id: UUID, slug: str) -> i
         return 0
 
 
-async def _describe(engine: Engine, tenant_id: UUID, slug: str) -> int:
+async def _describe(
+    engine: Engine, tenant_id: UUID, slug: str, prepare: Prepare | None = None
+) -> int:
     """Build and write the files that are due; return how many no longer are."""
     paths = [readme_path(slug), settings_path(slug)]
     look = functools.partial(list_tickets, paths=paths)
@@ -273,6 +289,8 @@ async def _describe(engine: Engine, tenant_id: UUID, slug: str) -> int:
     if not due:
         return 0
     project_id = next(iter(due.values())).project_id
+    if prepare is not None:
+        await prepare(engine, tenant_id, project_id)
     build = functools.partial(_build_descriptions, engine, tenant_id, project_id)
     made = [(due[file.path], file) for file in await retry_if_changed(build) if file.path in due]
     for _, file in made:

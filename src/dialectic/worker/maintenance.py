@@ -11,6 +11,7 @@ import contextlib
 import functools
 import logging
 from collections.abc import Awaitable, Callable
+from uuid import UUID
 
 import asyncpg
 
@@ -24,6 +25,7 @@ from dialectic.db.pool import (
     given_up_in_time,
 )
 from dialectic.db.tables import notifications
+from dialectic.db.tables.provenance import SQL
 from dialectic.engine import Engine, Outage
 from dialectic.errors import DialecticError
 from dialectic.publishing.publish import delete_left_behind, publish_left_behind
@@ -65,13 +67,19 @@ async def repeat(address: Address, look: Look, *, interval_s: float, patience_s:
         await asyncio.sleep(min(next(delays), interval_s))
 
 
+async def _write_reports(engine: Engine, tenant_id: UUID, project_id: UUID) -> None:
+    from dialectic.app.report_files import write_reports  # only the end of a stage needs it
+
+    await write_reports(engine, tenant_id, project_id)
+
+
 async def publish(engine: Engine, *, interval_s: float) -> None:
     """Copy pending files to storage, and remove the files of deleted projects.
 
     A separate loop: if storage hangs, only this loop waits.
     """
     outages: dict[Callable[[Engine], Awaitable[int]], Outage] = {
-        publish_left_behind: Outage(),
+        functools.partial(publish_left_behind, prepare=_write_reports): Outage(),
         delete_left_behind: Outage(),
     }
     while True:
@@ -82,6 +90,22 @@ async def publish(engine: Engine, *, interval_s: float) -> None:
             except (DialecticError, asyncpg.PostgresError) as error:
                 if outage.begins(error):
                     logger.warning("could not copy pending files to storage: %s", error)
+        await asyncio.sleep(interval_s)
+
+
+async def judge(engine: Engine, *, interval_s: float) -> None:
+    """Let sessions that pause on dissent go on, or wait for a person."""
+    outage = Outage()
+    while True:
+        try:
+            if (await engine.db.fetch(SQL["has_unjudged"]))[0][0]:
+                from dialectic.app.dissent_pause import decide_all  # few sessions need it
+
+                await decide_all(engine)
+            outage.ends()
+        except (DialecticError, asyncpg.PostgresError) as error:
+            if outage.begins(error):
+                logger.warning("could not look for dissent: %s", error)
         await asyncio.sleep(interval_s)
 
 

@@ -21,7 +21,6 @@ from dataclasses import dataclass, field
 from uuid import UUID, uuid4
 
 import asyncpg
-from pgqueuer.domain.errors import PgqException
 
 from dialectic.core.job import Job, JobKey
 from dialectic.db.migrate import find_upgrade
@@ -47,7 +46,7 @@ from dialectic.worker.claims import Claims
 from dialectic.worker.drafts import write_drafts
 from dialectic.worker.failures import fail_on_bug, record_end, record_failure
 from dialectic.worker.lanes import ANY, PLAN, Lanes, name_lane
-from dialectic.worker.maintenance import iterate_reconnects, prune, publish, repeat
+from dialectic.worker.maintenance import iterate_reconnects, judge, prune, publish, repeat
 from dialectic.worker.messages import AllMessages, Messages, SessionMessages
 
 logger = logging.getLogger(__name__)
@@ -57,6 +56,8 @@ RELEASE_S = 3.0
 # The least timeout of a heartbeat, even for short leases, and the timeout of a sweep.
 BEAT_MIN_S = 3.0
 SWEEP_MAX_S = 15.0
+# How often sessions that pause on dissent are looked for.
+JUDGE_INTERVAL_S = 1.0
 # Check a closed lane again after this time: another worker may have found it open.
 LANE_CLOSED_MAX_S = 5.0
 
@@ -131,6 +132,7 @@ class Worker:
                 name="sweeper",
             ),
             asyncio.create_task(publish(self.engine, interval_s=terms.sweep_s), name="publisher"),
+            asyncio.create_task(judge(self.engine, interval_s=JUDGE_INTERVAL_S), name="judge"),
             asyncio.create_task(prune(self.engine), name="pruner"),
             asyncio.create_task(write_drafts(self.engine), name="draft writer"),
         ]
@@ -192,7 +194,7 @@ class Worker:
             try:
                 await self._listen_once()
                 delays = iterate_reconnects()
-            except (*CONNECTION_LOST, OSError, asyncpg.PostgresError, PgqException) as error:
+            except (*CONNECTION_LOST, OSError, asyncpg.PostgresError) as error:
                 if outage.begins(error):
                     logger.warning("cannot reach the queue: %s", error)
             if not self._stopping.is_set():

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialectic.core.documents.prompts import build_block
+from dialectic.core.documents.second_look import read_look
 from dialectic.errors import ConfigurationError
 from dialectic.processes.loader import load_process
 from dialectic_simulator.agents import Agent, Decision, Mind, Rule, write_points
@@ -148,6 +149,28 @@ def write_filler(task: str) -> str:
     return compose("offline/skeptic", "", WORLD.remove_points(task), Random(1))
 
 
+def test_a_second_look_adds_what_the_document_lost_and_nothing_that_it_rejects() -> None:
+    lost, rejected, forgotten = RIGHT[0], WRONG[0], RIGHT[1]
+    document = f"## Summary\n\nIn short.\n\n## Plan\n\nA plan.\n\n{reject(rejected.id)}"
+    points = [(1, lost), (2, rejected), (3, forgotten)]
+    passed_over = "\n".join(f"M{n} (Thesis A): {p.wordings[0]}" for n, p in points)
+    task = "\n\n".join(
+        [build_block("Document", document), build_block("Points passed over", passed_over)]
+    )
+    filler = "## Added\n\nNothing.\n\n## Left out on purpose\n\nNothing.\n"
+
+    answer = think(Agent(keeps=1.0)).answer(task, filler)
+    look = read_look(answer)
+    assert look is not None
+    assert set(WORLD.read(look.added).states) == {lost.id, forgotten.id}
+    assert look.added.index("### Plan") >= 0
+    assert set(look.reasons) == {2}
+
+    everything = read_look(think(Agent(keeps=0.0)).answer(task, filler))
+    assert everything is not None
+    assert set(everything.reasons) == {1, 2, 3}
+
+
 def test_hashes_of_documents_do_not_depend_on_blanks() -> None:
     assert hash_text("a  b\n\nc ") == hash_text("a b c")
     assert hash_text("a b") != hash_text("a c")
@@ -168,3 +191,27 @@ def test_hashes_of_documents_do_not_depend_on_blanks() -> None:
 def test_a_world_that_cannot_be_is_refused(content: dict[str, object]) -> None:
     with pytest.raises(ConfigurationError):
         build_script(content)
+
+
+# -- second looks ---------------------------------------------------------------------------------
+
+
+def look_at(document: str, *passed: str) -> str:
+    lines = [f"M{n} (Thesis A): {text}" for n, text in enumerate(passed, start=1)]
+    return "\n\n".join(
+        [
+            build_block("Original request", "Plan a hall."),
+            build_block("Document", document),
+            build_block("Points passed over", "\n".join(lines)),
+        ]
+    )
+
+
+def test_an_agent_that_is_shown_what_its_document_lost_adds_just_that() -> None:
+    there, lost, refused = (point.id for point in RIGHT[:3])
+    document = f"{state(there)}\n\n## Rejected points\n\n{reject(refused)}"
+    passed = [WORLD.by_id[each].wordings[0] for each in (lost, refused)]
+    decision = think(Agent(keeps=1.0)).decide(look_at(document, *passed), PROPOSAL)
+    assert set(decision.states) == {lost}
+    assert set(decision.rejects) == {refused}
+    assert think(Agent(keeps=0.0)).decide(look_at(document, *passed), PROPOSAL) == Decision({}, {})

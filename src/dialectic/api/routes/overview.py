@@ -18,6 +18,7 @@ from dialectic.api.routes.contributions import ContributionId
 from dialectic.api.routes.projects import ProjectId
 from dialectic.api.routes.sessions import QuoteLines, SessionId
 from dialectic.app import board, lookup, plan_files, projects, quotes
+from dialectic.app.report_files import write_reports
 from dialectic.contract.base import Page
 from dialectic.contract.board import Board
 from dialectic.contract.contributions import ChunkRecord, ContributionRecord, Record
@@ -116,7 +117,8 @@ async def list_files(project_id: ProjectId, context: Reading) -> Page[ProjectFil
     """List all files of a project. Pending files are written to storage first."""
     slug = (await context.run(projects.get, project_id)).slug
     await publish_project(context.engine, context.account.tenant_id, project_id)
-    await describe_project(context.engine, context.account.tenant_id, project_id)
+    tenant_id = context.account.tenant_id
+    await describe_project(context.engine, tenant_id, project_id, write_reports)
     return list_whole(await plan_files.list_files(context, project_id, slug))
 
 

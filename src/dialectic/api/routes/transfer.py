@@ -44,6 +44,7 @@ from dialectic.api.openapi import (
 )
 from dialectic.api.routes.projects import ProjectId, create
 from dialectic.app import projects, transfer
+from dialectic.app.report_files import write_reports
 from dialectic.app.transaction import Transaction
 from dialectic.contract.projects import (
     ImportedProject,
@@ -239,4 +240,4 @@ async def _import(write: WriteRequest, path: Path) -> Response:
 
 async def _publish(tx: Transaction, project_id: UUID) -> None:
     await publish_project(tx.engine, tx.account.tenant_id, project_id)
-    await describe_project(tx.engine, tx.account.tenant_id, project_id)
+    await describe_project(tx.engine, tx.account.tenant_id, project_id, write_reports)

@@ -56,6 +56,7 @@ from dialectic.contract.sessions import SessionRecord
 from dialectic.core.documents.staleness import Kept, count_by
 from dialectic.core.models.model import parse_model_list
 from dialectic.core.money.price import format_roughly
+from dialectic.core.slug import short_id
 from dialectic.errors import ExitCode, Remedy, RemedyAction, UsageError
 
 Callback = Callable[..., None]
@@ -171,6 +172,7 @@ def next_(session: str, models: str, **options: Any) -> None:
     async def begin(backend: Backend, session_id: UUID) -> None:
         if wanted is not None:
             await backend.change_models(session_id, wanted)
+        await say_open_dissents(backend, session_id)
         stage = await backend.start_next(session_id)
         say(f"Session {session_id} continues with {stage}.")
 
@@ -221,6 +223,17 @@ def retry(session: str, **options: Any) -> None:
         say(f"Session {session_id} retries the failed jobs of {', '.join(stages)}.")
 
     begin_work(begin, session, **options)
+
+
+async def say_open_dissents(backend: Backend, session_id: UUID) -> None:
+    """Say how many dissents are open. Nothing waits for them."""
+    found = await backend.list_dissents(session_id, iteration=None, shows_all=True)
+    count = sum(one.status.value == "open" for one in found.dissents)
+    if count:
+        say(
+            f"{count} open dissent{'' if count == 1 else 's'}: see `dialectic dissent "
+            f"{short_id(session_id)}`, and decide with `dialectic rule`."
+        )
 
 
 def begin_work(

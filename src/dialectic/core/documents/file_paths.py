@@ -399,7 +399,43 @@ class StageDocument(StagePlace):
         return self.document_key.replace("_", "-")
 
 
-Place: TypeAlias = ProjectPlace | StagePlace
+@dataclass(frozen=True, slots=True)
+class SourcesFile(StagePlace):
+    """The passages of a finished document, and those that say the same in what was read."""
+
+    form = "provenance/{0.contribution}.json"
+    contribution: ContributionName
+
+
+# -- files of an iteration -------------------------------------------------------------------------
+
+
+class IterationReport(enum.StrEnum):
+    """What is derived from all documents of an iteration."""
+
+    COVERAGE = "coverage.md"
+    COVERAGE_WHOLE = "coverage.json"
+    DISSENT = "dissent.md"
+
+
+@dataclass(frozen=True, slots=True)
+class IterationFolder(_Checked):
+    """One iteration of a session. `session` is a short id."""
+
+    project: str
+    session: str
+    iteration: int
+
+
+@dataclass(frozen=True, slots=True)
+class IterationPlace:
+    """A file of an iteration."""
+
+    folder: IterationFolder
+    report: IterationReport
+
+
+Place: TypeAlias = ProjectPlace | StagePlace | IterationPlace
 
 
 # -- paths ----------------------------------------------------------------------------------------
@@ -407,14 +443,15 @@ Place: TypeAlias = ProjectPlace | StagePlace
 
 def build_path(place: Place) -> str:
     """Build the path of a place, relative to the tenant's root."""
-    file = place.form.format(place)
     if isinstance(place, ProjectPlace):
-        return f"{place.project}/{file}"
-    folder = place.folder
-    return (
-        f"{folder.project}/session_{folder.session}/iteration_{folder.iteration}"
-        f"/{folder.position}_{folder.stage}/{file}"
+        return f"{place.project}/{place.form.format(place)}"
+    iteration = (
+        f"{place.folder.project}/session_{place.folder.session}/iteration_{place.folder.iteration}"
     )
+    if isinstance(place, IterationPlace):
+        return f"{iteration}/{place.report}"
+    folder = place.folder
+    return f"{iteration}/{folder.position}_{folder.stage}/{place.form.format(place)}"
 
 
 def parse_path(path: str) -> Place:
@@ -444,12 +481,17 @@ def _read_path(parts: list[str]) -> Place | None:
             return GeneralResource(project, ResourceKind(resource), stem, extension)
         case [project, ("Pending" | "Current" | "Complete") as status, *names] if names:
             return WorkItem(project, WorkStatus(status), "/".join(names))
+        case [project, session, iteration, file] if file in list(IterationReport):
+            number = _number(iteration.removeprefix("iteration_"))
+            folder = IterationFolder(project, session.removeprefix("session_"), number)
+            return IterationPlace(folder, IterationReport(file))
         case [project, session, iteration, stage, *file_parts]:
             position, _, slug = stage.partition("_")
             short_id = session.removeprefix("session_")
             number = _number(iteration.removeprefix("iteration_"))
-            folder = StageFolder(project, short_id, number, _number(position), slug)
-            return _read_stage_file(folder, file_parts)
+            return _read_stage_file(
+                StageFolder(project, short_id, number, _number(position), slug), file_parts
+            )
         case _:
             return None
 
@@ -475,11 +517,17 @@ def _read_stage_file(folder: StageFolder, parts: list[str]) -> StagePlace | None
             return Intermediate(folder, name) if turn is None else ChunkFile(folder, name, turn)
         case ["raw_responses", file]:
             return _read_record(folder, file)
-        case ["documents", file]:
-            base, _, key = file.removesuffix(".md").rpartition("_")
-            return StageDocument(folder, _read_base_name(base), key.replace("-", "_"))
+        case [("provenance" | "documents") as part, file]:
+            return _read_extract(folder, part, file)
         case _:
             return None
+
+
+def _read_extract(folder: StageFolder, part: str, file: str) -> StagePlace:
+    if part == "provenance":
+        return SourcesFile(folder, _read_base_name(file.removesuffix(".json")))
+    base, _, key = file.removesuffix(".md").rpartition("_")
+    return StageDocument(folder, _read_base_name(base), key.replace("-", "_"))
 
 
 def _read_record(folder: StageFolder, file: str) -> RawResponse | ShorteningRecord:

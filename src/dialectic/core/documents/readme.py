@@ -9,7 +9,14 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from dialectic.core.documents.file_paths import ResourceKind, WorkStatus
+from dialectic.core.documents.file_paths import (
+    IterationFolder,
+    IterationPlace,
+    IterationReport,
+    ResourceKind,
+    WorkStatus,
+    build_path,
+)
 from dialectic.core.documents.markdown_links import escape_markdown, link_file
 from dialectic.core.documents.offline_notice import list_notices
 from dialectic.core.documents.plan_files import (
@@ -24,6 +31,7 @@ from dialectic.core.documents.plan_files import (
 from dialectic.core.documents.plan_sources import list_finished
 from dialectic.core.documents.shortcomings import describe_all, describe_document
 from dialectic.core.seats import describe_seat
+from dialectic.core.slug import short_id
 from dialectic.core.strict_json import Json
 from dialectic.core.transfer.rows import ContributionRow, ProjectRows, ResourceRow, SessionRow
 
@@ -165,8 +173,12 @@ def _list_session_blocks(rows: ProjectRows, session: SessionRow) -> Iterator[str
     yield f"Process {named}, status {status}, models: {models}"
     yield from (f"**Warning:** {escape_markdown(one)}" for one in _list_warnings(rows, session))
     own = [run for run in rows.dialectic_stage_runs if run.session_id == session.id]
+    told: set[int] = set()
     # As a person reads: the newest iteration first, and in it what the others led to.
     for run in sorted(own, key=lambda run: (run.iteration_number, run.position), reverse=True):
+        if run.iteration_number not in told:
+            told.add(run.iteration_number)
+            yield from _list_reports(rows, session, run.iteration_number)
         stage = escape_markdown(run.stage_slug)
         yield f"### Iteration {run.iteration_number}, {stage}: {run.status}"
         if run.lost_seats:
@@ -183,6 +195,24 @@ def _list_session_blocks(rows: ProjectRows, session: SessionRow) -> Iterator[str
         ]
         if documents:
             yield "\n".join(documents)
+
+
+REPORTS = {
+    IterationReport.COVERAGE: "what became of every point, objection and requirement",
+    IterationReport.DISSENT: "what the models do not agree on, and what was decided",
+}
+
+
+def _list_reports(rows: ProjectRows, session: SessionRow, iteration: int) -> Iterator[str]:
+    """Lead to what was derived from the documents of an iteration."""
+    folder = IterationFolder(rows.project.slug, short_id(session.id), iteration)
+    present = {file.path for file in rows.dialectic_files}
+    paths = {build_path(IterationPlace(folder, report)): told for report, told in REPORTS.items()}
+    if found := [
+        f"- {_link(rows, path)}: {told}" for path, told in paths.items() if path in present
+    ]:
+        yield f"### Iteration {iteration}, reports"
+        yield "\n".join(found)
 
 
 def _list_titles(rows: ProjectRows, session: SessionRow, stage: str) -> list[str]:

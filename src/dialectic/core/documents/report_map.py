@@ -103,7 +103,7 @@ def list_map(source: ReportMap, link: Link) -> Iterator[str]:
     """List the parts of the section: the drawing, then all claims as a table."""
     yield '<section id="map">\n<h2>Argument map</h2>'
     if not source.claims:
-        yield "<p>There are no claims yet.</p>\n</section>"
+        yield "<p>No proposal has been written yet.</p>\n</section>"
         return
     counts = ((status, sum(one.final is status for one in source.claims)) for status in Status)
     told = ", ".join(f"{count} {status.value}" for status, count in counts if count)

@@ -16,7 +16,12 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid5
 
-from dialectic.core.documents.file_paths import ContributionName, ProjectPlace, build_path
+from dialectic.core.documents.file_paths import (
+    ContributionName,
+    IterationPlace,
+    ProjectPlace,
+    build_path,
+)
 from dialectic.core.documents.front_matter import read_body
 from dialectic.core.documents.prompts import rename_sources
 from dialectic.core.session_state import Phase, SessionState
@@ -230,6 +235,9 @@ class Renaming:
         if isinstance(place, ProjectPlace):
             return build_path(dataclasses.replace(place, project=self.slug))
         session = shorts[place.folder.session]
+        if isinstance(place, IterationPlace):
+            within = dataclasses.replace(place.folder, project=self.slug, session=session)
+            return build_path(dataclasses.replace(place, folder=within))
         folder = dataclasses.replace(place.folder, project=self.slug, session=session)
         place = dataclasses.replace(place, folder=folder)
         name: ContributionName | None = getattr(place, "contribution", None)

@@ -194,6 +194,7 @@ class SessionRow(Row):
     # What people know of the phase; an import reads the phase from it.
     status: str
     is_autopilot: bool
+    pause_on_dissent: bool = False
     continue_until_complete: bool
     wait_for_all: bool = False  # nor this
     max_output_tokens: Nth | None

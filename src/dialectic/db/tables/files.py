@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 from uuid import UUID
 
 from dialectic.db.pool import Connection, Database
@@ -21,7 +22,7 @@ SQL = load_queries("files")
 MARKDOWN = "text/markdown"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class File:
     """A new file: its bytes are committed with the rows that refer to it."""
 
@@ -29,7 +30,7 @@ class File:
     data: bytes
     mime_type: str
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         return hashlib.sha256(self.data).hexdigest()
 
@@ -39,6 +40,14 @@ async def insert_files(
 ) -> None:
     """Insert new files; the rows hold the bytes until they are in storage."""
     await connection.execute(SQL["insert_files"], tenant_id, project_id, *bind_files(files))
+
+
+async def put_files(
+    connection: Connection, tenant_id: UUID, project_id: UUID, files: Sequence[File]
+) -> list[str]:
+    """Insert derived files, or replace their bytes; list those that have changed."""
+    rows = await connection.fetch(SQL["put_files"], tenant_id, project_id, *bind_files(files))
+    return [row["path"] for row in rows]
 
 
 def bind_files(files: Sequence[File]) -> tuple[list[str], list[str], list[str], list[bytes]]:

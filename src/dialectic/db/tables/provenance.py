@@ -52,6 +52,17 @@ class Condition:
     tokens_after: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reported:
+    """An iteration that has reports, and the owner of its session."""
+
+    session_id: UUID
+    iteration_number: int
+    user_id: UUID
+    wallet_id: UUID
+    slug: str
+
+
 @dataclass(frozen=True, slots=True)
 class ReportKey:
     """What a report is about, and all that it depends on."""
@@ -85,6 +96,11 @@ async def list_conditions(connection: Connection, ids: Sequence[UUID]) -> dict[U
     """List how documents were written, by id."""
     rows = await list_rows(connection, Condition, SQL["list_conditions"], list(ids))
     return {row.id: row for row in rows}
+
+
+async def list_reported(connection: Connection, project_id: UUID) -> list[Reported]:
+    """List the iterations of a project that have reports."""
+    return await list_rows(connection, Reported, SQL["list_reported"], project_id)
 
 
 async def list_seat_costs(

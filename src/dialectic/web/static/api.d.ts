@@ -249,6 +249,7 @@ export interface BoardSession {
   until: string;
   process: BoardProcess;
   is_autopilot: boolean;
+  pause_on_dissent: boolean;
   continue_until_complete: boolean;
   wait_for_all: boolean;
   full_answers_only: boolean;
@@ -2368,6 +2369,26 @@ export interface ProcessOutline {
   stages: Array<StageOutline>;
 }
 
+/** What the same run would cost with another shipped process. */
+export interface ProcessPrice {
+  /** The number of planned calls. */
+  calls: number;
+  /** Whether the amounts are play money. */
+  is_play: boolean;
+  /** With the further turns that are expected. */
+  expected: string;
+  /** What 19 of 20 runs do not exceed. */
+  rarely_above: string;
+  /** If every answer is as long as it may be. */
+  worst: string;
+  /** The worst case with every continuation and every retry that is allowed. */
+  ceiling: string;
+  /** Play money that is expected; not in the others. */
+  expected_play: string;
+  process: string;
+  title: string;
+}
+
 /** A process in a list. */
 export interface ProcessSummary {
   name: string;
@@ -2519,6 +2540,8 @@ export interface QuoteRequest {
   lead?: string | null;
   /** Whether each stage starts the next one automatically. */
   is_autopilot?: boolean;
+  /** Whether a stage that left a weighty dissent open waits for you, although the session is on autopilot. */
+  pause_on_dissent?: boolean;
   /** Whether truncated answers are continued. */
   continue_until_complete?: boolean;
   /** Whether a stage fails when any seat fails, although the process could go on. */
@@ -2866,6 +2889,8 @@ export interface RunQuote {
   left_out: Array<string>;
   /** Smaller runs that save money, if requested. */
   smaller: Array<CheaperRun>;
+  /** The price with the other of the processes `standard` and `quick`, which make the same documents; empty if the run uses neither, or if both cost the same. */
+  others: Array<ProcessPrice>;
 }
 
 /** One turn of a contribution, without its text. */
@@ -3056,6 +3081,7 @@ export interface Session {
   lead: string;
   process: string;
   is_autopilot: boolean;
+  pause_on_dissent: boolean;
   continue_until_complete: boolean;
   wait_for_all: boolean;
   max_output_tokens: number | null;
@@ -3246,6 +3272,7 @@ export interface SessionRecord {
   dropped_seats: Array<number>;
   lead_model_index: number;
   is_autopilot: boolean;
+  pause_on_dissent: boolean;
   continue_until_complete: boolean;
   wait_for_all: boolean;
   max_output_tokens: number | null;
@@ -3272,6 +3299,8 @@ export interface SessionRequest {
   lead?: string | null;
   /** Whether each stage starts the next one automatically. */
   is_autopilot?: boolean;
+  /** Whether a stage that left a weighty dissent open waits for you, although the session is on autopilot. */
+  pause_on_dissent?: boolean;
   /** Whether truncated answers are continued. */
   continue_until_complete?: boolean;
   /** Whether a stage fails when any seat fails, although the process could go on. */
@@ -3574,6 +3603,8 @@ export interface StartRequest {
   lead?: string | null;
   /** Whether each stage starts the next one automatically. */
   is_autopilot?: boolean;
+  /** Whether a stage that left a weighty dissent open waits for you, although the session is on autopilot. */
+  pause_on_dissent?: boolean;
   /** Whether truncated answers are continued. */
   continue_until_complete?: boolean;
   /** Whether a stage fails when any seat fails, although the process could go on. */

@@ -98,6 +98,13 @@ begin
 end
 $$;
 
+-- A cause of the current tenant is over.
+create or replace function dialectic.resolve(p_cause text) returns void
+language sql security definer set search_path = pg_catalog, pg_temp
+as $$
+  select dialectic.resolve_cause(dialectic.current_tenant(), p_cause)
+$$;
+
 -- Record an event of a session (it drives views; it is not a message). For the owner's functions.
 create or replace function dialectic.notify_session(
   p_tenant_id uuid, p_session_id uuid, p_type text, p_data jsonb

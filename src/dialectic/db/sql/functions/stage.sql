@@ -165,8 +165,9 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_run dialectic.dialectic_stage_runs;
+  v_session dialectic.dialectic_sessions;
 begin
-  perform from dialectic.dialectic_sessions s
+  select s.* into v_session from dialectic.dialectic_sessions s
   where s.tenant_id = p_tenant_id and s.id = p_session_id
   for no key update;
   select r.* into v_run
@@ -177,6 +178,10 @@ begin
   if v_run.status = 'waiting' then
     perform dialectic.begin_stage_run(p_tenant_id, p_session_id, p_iteration, v_run.stage_slug);
   end if;
+  -- Whether it left dissent is found by a worker, which then lets the session wait or go on.
+  if v_run.status = 'complete' and dialectic.is_judged_first(v_session, v_run) then
+    return;
+  end if;
   if v_run.status in ('waiting', 'generating', 'complete') then
     perform dialectic.move_session(p_tenant_id, p_session_id, p_iteration, v_run.stage_slug, case
       when v_run.status <> 'complete' then 'generating'
@@ -185,6 +190,47 @@ begin
     end::dialectic.dialectic_session_phase);
   end if;
 end
+$$;
+
+-- Whether the end of a stage is judged by what its documents do not agree on.
+create or replace function dialectic.is_judged_first(
+  p_session dialectic.dialectic_sessions, p_run dialectic.dialectic_stage_runs
+) returns boolean
+language sql immutable set search_path = pg_catalog, pg_temp
+as $$
+  select p_session.pause_on_dissent and p_session.is_autopilot and not p_run.is_last
+    and p_run.stage_slug <> p_session.until_stage_slug
+$$;
+
+-- The sessions whose newest stage is complete and not yet judged, of all tenants.
+create or replace function dialectic.list_unjudged(p_limit integer)
+returns table (tenant_id uuid, session_id uuid, iteration_number integer, stage_slug text,
+  user_id uuid, wallet_id uuid)
+language sql stable security definer set search_path = pg_catalog, pg_temp
+as $$
+  select s.tenant_id, s.id, s.iteration_count, r.stage_slug, s.user_id, s.wallet_id
+  from dialectic.dialectic_sessions s
+  cross join lateral (
+    select r.* from dialectic.dialectic_stage_runs r
+    where r.tenant_id = s.tenant_id and r.session_id = s.id
+      and r.iteration_number = s.iteration_count
+    order by r.position desc
+    limit 1
+  ) r
+  where s.pause_on_dissent and s.phase = 'generating' and r.status = 'complete'
+    and dialectic.is_judged_first(s, r)
+  order by r.completed_at, s.id
+  limit p_limit
+$$;
+
+-- Let a session wait for a person after a stage that left dissent.
+create or replace function dialectic.wait_after_stage(
+  p_session_id uuid, p_iteration integer, p_stage text
+) returns void
+language sql security definer set search_path = pg_catalog, pg_temp
+as $$
+  select dialectic.move_session(dialectic.current_tenant(), p_session_id, p_iteration, p_stage,
+    'stage_complete'::dialectic.dialectic_session_phase)
 $$;
 
 -- Move a generating session to its next stage and phase, also while it is paused.

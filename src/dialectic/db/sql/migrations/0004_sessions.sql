@@ -46,6 +46,7 @@ insert into dialectic_session_moves (from_phase, to_phase, meaning) values
   ('pending', 'generating', 'someone starts the stage'),
   ('pending', 'cancelled', 'someone cancels it'),
   ('generating', 'stage_complete', 'the last stage of this run is complete'),
+  ('generating', 'pending', 'a stage left no dissent to wait for, and the next one follows'),
   ('generating', 'iteration_complete', 'the last stage of the process is complete'),
   ('generating', 'failed', 'a stage ended without all its documents'),
   ('generating', 'cancelled', 'someone cancels it'),
@@ -79,6 +80,8 @@ create table dialectic_sessions (
   phase_before_pause dialectic_session_phase
     check (phase_before_pause not in ('paused', 'cancelled')),
   is_autopilot boolean not null default true,
+  -- On autopilot, a stage that left a weighty dissent open waits for a person after all.
+  pause_on_dissent boolean not null default false,
   continue_until_complete boolean not null default true,
   -- A stage fails if any seat fails, whatever the process says.
   wait_for_all boolean not null default false,
@@ -103,12 +106,15 @@ create table dialectic_sessions (
   foreign key (tenant_id, wallet_id) references token_wallets (tenant_id, id),
   unique (tenant_id, idempotency_key),
   constraint paused_remembers_what_was check ((phase = 'paused') = (phase_before_pause is not null)),
+  constraint only_autopilot_pauses_on_dissent check (is_autopilot or not pause_on_dissent),
   constraint lead_is_one_of_the_models check (lead_model_index <= cardinality(selected_model_ids)),
   constraint a_seat_is_left check (
     cardinality(dropped_seats) < cardinality(selected_model_ids)
     and 0 < all (dropped_seats) and cardinality(selected_model_ids) >= all (dropped_seats))
 );
 create index sessions_newest_first on dialectic_sessions (tenant_id, created_at desc);
+create index sessions_to_judge on dialectic_sessions (tenant_id, id)
+  where pause_on_dissent and phase = 'generating';
 create index sessions_changed on dialectic_sessions (tenant_id, changed_in);
 -- The first eight digits of its id name a session's folder, within its project.
 create unique index session_folders on dialectic_sessions (tenant_id, project_id, left(id::text, 8));

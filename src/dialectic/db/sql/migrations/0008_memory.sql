@@ -176,8 +176,8 @@ create table dialectic_provenance (
   tenant_id uuid not null,
   contribution_id uuid not null,
   -- What was asked for: the sources of its points, direct or first, the coverage judged by it, or
-  -- the claims and dissents of its iteration.
-  kind text not null check (kind in ('direct', 'origin', 'coverage', 'claims', 'dissents')),
+  -- the claims and dissents of its iteration; or that its files were written.
+  kind text not null check (kind in ('direct', 'origin', 'coverage', 'claims', 'dissents', 'files')),
   method text not null check (length(method) between 1 and 100),
   -- A hash of all that was compared: other versions make another row.
   inputs_sha256 text not null check (inputs_sha256 ~ '^[0-9a-f]{64}$'),

@@ -58,7 +58,7 @@ select j.id, j.job_type, j.stage_slug, j.payload ->> 'step_name' as step_name, j
     from jsonb_array_elements(j.error_details) with ordinality e (entry, nth)) as error_details,
   j.status = 'processing' and exists (select from token_wallet_holds h
     where h.tenant_id = j.tenant_id and h.session_id = j.session_id and h.job_id = j.id
-      and h.state = 'pending' and h.purpose = 'call') as is_calling,
+      and h.state = 'pending' and h.purpose in ('call', 'look')) as is_calling,
   j.created_at, j.started_at, j.completed_at
 from dialectic_generation_jobs j
 where j.session_id = $1 and j.iteration_number = $2 and ($3::uuid[] is null or j.id = any ($3))

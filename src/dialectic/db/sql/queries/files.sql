@@ -7,6 +7,19 @@ select $1, file.path, $2, file.mime_type, length(file.content), file.sha256, fil
 from unnest($3::text[], $4::text[], $5::text[], $6::bytea[])
   as file (path, mime_type, sha256, content)
 
+-- name: put_files
+-- Derived files: other bytes replace them, equal bytes change nothing.
+insert into dialectic_files as f
+  (tenant_id, path, project_id, mime_type, size_bytes, sha256, content)
+select $1, file.path, $2, file.mime_type, length(file.content), file.sha256, file.content
+from unnest($3::text[], $4::text[], $5::text[], $6::bytea[])
+  as file (path, mime_type, sha256, content)
+on conflict (tenant_id, path) do update
+set size_bytes = excluded.size_bytes, sha256 = excluded.sha256, content = excluded.content,
+    written_at = null
+where f.sha256 <> excluded.sha256
+returning path
+
 -- name: read_waiting_files
 select path, content from dialectic_files where path = any ($1) and content is not null
 

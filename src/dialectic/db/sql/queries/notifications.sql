@@ -54,3 +54,6 @@ where read_at is null and not is_internal_event and (user_id = $1 or user_id is 
 
 -- name: notify
 select announce_to_user($1, $2, $3, $4, $5, $6, $7, $8)
+
+-- name: resolve
+select dialectic.resolve($1)

@@ -71,3 +71,22 @@ from dialectic_sessions
 where $1::date is null or created_at >= $1::date
 order by created_at desc, id
 limit $2
+
+-- name: list_reported
+-- The iterations of a project in which a stage after the first has ended.
+select r.session_id, r.iteration_number, s.user_id, s.wallet_id, p.slug
+from dialectic_stage_runs r
+join dialectic_sessions s on s.tenant_id = r.tenant_id and s.id = r.session_id
+join dialectic_projects p on p.tenant_id = s.tenant_id and p.id = s.project_id
+where s.project_id = $1 and r.position > 1 and r.completed_at is not null
+group by r.session_id, r.iteration_number, s.user_id, s.wallet_id, p.slug, s.created_at
+order by s.created_at, r.session_id, r.iteration_number
+
+-- name: list_unjudged
+select * from dialectic.list_unjudged($1)
+
+-- name: wait_after_stage
+select dialectic.wait_after_stage($1, $2, $3)
+
+-- name: has_unjudged
+select exists (select from dialectic.list_unjudged(1))

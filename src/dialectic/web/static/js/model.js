@@ -11,8 +11,6 @@
  * @property {Map<string, Job>} jobs by id
  * @property {Map<string, Api.BoardDocument>} documents by id
  * @property {Map<string, Api.BoardFeedback>} feedback by id
- * @property {Map<string, any>} claims by id
- * @property {any[]} coverage of claims by seat
  * @property {Api.SessionMoney} money
  * @property {Api.BoardNeed[]} needs
  * @property {Api.PlanStepFile[]} plan
@@ -32,19 +30,12 @@ export function fromBoard(board) {
     jobs: byId(board.jobs),
     documents: byId(board.documents),
     feedback: byId(board.feedback),
-    claims: new Map(),
-    coverage: [],
     money: board.money,
     needs: board.needs ?? [],
     plan: board.plan ?? [],
     drafts: new Map(),
     isGone: false,
   };
-}
-
-/** Take the claims of `GET /sessions/{id}/claims` into a model. @returns {Model} */
-export function withClaims(model, { claims, coverage }) {
-  return { ...model, claims: byId(claims), coverage: coverage ?? model.coverage };
 }
 
 /** How each event changes a model; all others change nothing. */
@@ -67,9 +58,6 @@ const CHANGES = {
   money_changed: (model, { money }) => (money ? { ...model, money } : model),
   feedback_changed: (model, { feedback, feedback_id: id, is_gone: isGone }) => ({
     ...model, feedback: isGone ? merge(model.feedback, [], [id]) : merge(model.feedback, [feedback]),
-  }),
-  claims_changed: (model, { claims = [], coverage }) => ({
-    ...model, claims: merge(model.claims, claims), coverage: coverage ?? model.coverage,
   }),
   project_changed: (model, { project, project_id: id, is_gone: isGone = false }) => {
     const known = model.session.project;
@@ -276,7 +264,6 @@ export function at(model, moment) {
     stages,
     feedback: new Map([...model.feedback].filter(([, one]) => ms(one.created_at) <= moment)),
     money: moneyAt(model, jobs),
-    claims: new Map([...model.claims].filter(([, claim]) => documents.has(claim.document_id))),
     needs: [],
     plan: [],
     drafts: new Map(),

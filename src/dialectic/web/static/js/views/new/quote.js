@@ -37,9 +37,14 @@ function figures(page, quote) {
     <p class="amount">${show(quote, quote.expected)}</p>
     ${hasBoth ? html`<p class="meta">and ${money(quote.expected_play, { play: true })}</p>` : nothing}
     <p class="quote-facts"><span>${plural(quote.calls, "call")}</span><span>about ${duration(quote.seconds.expected)}</span><span>${compact(tokens)} tokens</span></p>
+    ${quote.others.map((one) => alternative(page, one))}
     ${bars(page, quote)}${slider(page, quote)}
     <ul class="quote-notes">${notes(page, quote).map(([kind, text]) => html`<li class=${kind}>${text}</li>`)}</ul></div>`;
 }
+
+/** The price with another process that makes the same documents, and the way to it. */
+const alternative = (page, one) => html`<p class="quote-facts other-process"><span>${one.title}: ${plural(one.calls, "call")}, ${show(one, one.expected)}</span>
+  <button class="link" type="button" data-action="use-process" @click=${() => change(page, { process: one.process, shrink: 0 })}>Use it</button></p>`;
 
 const compact = (n) => (n >= 1e6 ? `${(n / 1e6).toFixed(1)} M` : n >= 1e4 ? `${count(n / 1000)}k` : count(n));
 

@@ -15,7 +15,7 @@ export function claimParts(page, model, id) {
   const report = reportOf(page, "claims");
   const claim = report.data?.claims.find((one) => one.id === id);
   if (!claim) {
-    const text = report.state === "ready" ? "This claim is no longer there: the document that made it has a newer version." : "The documents are being compared.";
+    const text = report.state === "ready" ? "This claim is gone: the document that made it has a newer version." : "The documents are being compared.";
     return { head: html`<strong class="grow">Claim</strong>`, parts: html`<p class="soft">${text}</p>` };
   }
   return {
@@ -96,7 +96,7 @@ function ruling(page, model, claim) {
   const shown = own ? html`<div class="ruling-made"><p class="row"><span class="chip you">◆ ${told.told}</span><span class="meta grow" title=${moment(own.created_at)}>${written(own.by?.name ?? "")} ${ago(own.created_at, Date.now())}</span>
       ${canRule(page, model) ? action({ name: `unrule-${claim.id}`, label: "Take back", kind: "small plain", key: "U", run: () => withdraw(page, "claims", claim) }) : nothing}</p>
     ${own.text ? html`<p class="serif">${plain(own.text)}</p>` : nothing}</div>` : nothing;
-  if (!canRule(page, model)) return own ? shown : html`<p class="soft">Nobody has ruled on it.</p>`;
+  if (!canRule(page, model)) return own ? shown : html`<p class="soft">No one has ruled on it.</p>`;
   return html`${shown}${rulingButtons(page, model, claim)}<p class="meta">A ruling binds every later prompt of this session, until you take it back.</p>`;
 }
 

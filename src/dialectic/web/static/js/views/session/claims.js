@@ -18,7 +18,7 @@ export function reportOf(page, name) {
   const known = page.reports[name];
   if (known && known.iteration === iteration) {
     // What is shown stays until the newer one is there.
-    if (known.seen !== versionOf(page.model, name) && !known.isAsked && known.state !== "failed") later(page, known);
+    if (known.seen !== versionOf(page.model, name) && !known.isAsked && !known.problem) later(page, known);
     return known;
   }
   /** @type {ReturnType<typeof reportOf> & Record<string, unknown>} */
@@ -129,9 +129,18 @@ export async function ruleOnDissent(page, dissent, { position = null, text = "" 
 const turns = new Map();
 
 function inTurn(id, work) {
-  const next = (turns.get(id) ?? Promise.resolve()).then(work);
-  turns.set(id, next.catch(() => {}));
+  const next = (turns.get(id)?.done ?? Promise.resolve()).then(work);
+  const turn = { done: next.then(() => true, () => false) };
+  turns.set(id, turn);
+  turn.done.then((isMade) => { if (isMade && turns.get(id) === turn) turns.delete(id); });
   return next;
+}
+
+/** Wait for the rulings that are under way; tells whether all were made. */
+async function settleRulings() {
+  const all = await Promise.all([...turns.values()].map((turn) => turn.done));
+  turns.clear();
+  return all.every(Boolean);
 }
 
 async function send(page, kind, subject, body) {
@@ -186,10 +195,11 @@ function hide(page, id) {
   draw();
 }
 
-/** Send the words of rulings that were typed and not yet sent: with the submit of the gate. */
+/** Send the words of rulings that were typed and not yet sent, and wait for all others: with the submit of the gate. */
 export async function sendTyped(page, subjects) {
   for (const { kind, subject } of subjects) {
     const text = kept(wordsPlace(page, subject.id)).trim();
     if (text) await (kind === "claims" ? ruleOnClaim(page, subject, "own", text) : ruleOnDissent(page, subject, { text }));
   }
+  if (!await settleRulings()) throw new Problem({ code: "ruling", detail: "A ruling could not be saved, so nothing was submitted. Look at your rulings, then submit again." });
 }

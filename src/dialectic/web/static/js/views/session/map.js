@@ -40,7 +40,7 @@ function other(name, model, ui, page) {
   return module.view ? module.view(model, ui[name] ??= {}, page) : blank(5, 40);
 }
 
-/** What stands in place of a report that is not there; null if it is. */
+/** What is shown while a report is not there; null if it is. */
 export function waitingFor(page, report, { none }) {
   if (report.state === "failed") return errorBar(report.problem, () => askAgain(page, report.name));
   if (report.state === "loading") return blank(6, 28);

@@ -60,7 +60,7 @@ function gate(page, model, need, now) {
       ${said.length ? html`<ul class="said">${said.map((each) => html`<li class="serif">${written(each.text)} <span class="meta">${each.by?.name ?? ""}</span></li>`)}</ul>` : nothing}` : nothing,
     buttons: may("spend") ? action({ name: "submit", label: submitLabel(model), price: needPrice(model, "feedback", "start_next"), kind: "main", run: () => submit(page) }) : nothing,
     // It comes later, so it stands where it moves nothing.
-    below: may("spend") ? bringContested().contested?.(page, model) ?? nothing : nothing,
+    below: may("spend") ? bringContested().contested?.(page, model) ?? html`<p class="meta need-more">Comparing what the models say.</p>` : nothing,
   });
 }
 

@@ -9,6 +9,7 @@ import { savePreferences } from "../shell.js";
 const KINDS = [
   ["session_done", "A session is done"], ["session_waits_for_you", "A stage is complete and waits for you"], ["session_failed", "A session failed"],
   ["session_seat_lost", "A session goes on without one of its models"], ["session_needs_money", "A session needs money"], ["session_needs_approval", "A call needs your approval"],
+  ["ruling_broken", "A document does not follow your ruling"],
   ["session_needs_key", "A model needs a key"], ["session_blocked", "A session is blocked"], ["session_stopped", "A session was cancelled"],
 ];
 
