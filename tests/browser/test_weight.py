@@ -19,7 +19,9 @@ def test_the_first_view_is_within_its_bytes_and_requests(
     anna.make_session("Repair café")
     seen: list[Response] = []
     page.on("response", lambda response: seen.append(response))
-    page.goto(site.url)
+    # The stream begins while the page loads, before or after its list is there.
+    with page.expect_request("**/api/v1/events"):
+        page.goto(site.url)
     expect(page.locator(".project")).to_have_count(1)
 
     paths = watch.list_paths()
