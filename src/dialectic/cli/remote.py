@@ -21,13 +21,13 @@ from dialectic.app.transfer import describe_export
 from dialectic.cli import exchange
 from dialectic.cli.backend import Attended, News, OnText
 from dialectic.cli.options import name_command
-from dialectic.cli.terminal import handling_signals, say
+from dialectic.cli.remote_events import follow_to_end, show_events
+from dialectic.cli.terminal import say
 from dialectic.client import AsyncClient
 from dialectic.client.call import fill
 from dialectic.client.replies import build_error
 from dialectic.contract.base import RequestBody, show_dollars
 from dialectic.contract.claims import ClaimsState
-from dialectic.contract.events import CHANGES, AnyStreamItem, Draft, StateReset
 from dialectic.contract.models import KnownModel
 from dialectic.contract.sessions import QuoteRequest, SessionChange, StartRequest
 from dialectic.core.job import ENDED, JobStatus
@@ -49,53 +49,8 @@ from dialectic.storage.keys import is_part
 
 T = TypeVar("T")
 R = TypeVar("R", bound=RequestBody)
-# How often a session without events is checked.
-LOOK_S = 1.0
 # The status for errors of models that the server tells about; their codes say what they are.
 HTTP_FAILED = 502
-
-
-async def show_events(
-    events: AsyncGenerator[AnyStreamItem, None], seq: int
-) -> AsyncGenerator[News, None]:
-    """Yield events as they arrive, and an empty page after a timeout without any."""
-    coming: asyncio.Future[AnyStreamItem] | None = None
-    try:
-        while True:
-            coming = coming or asyncio.ensure_future(anext(events))
-            done, _ = await asyncio.wait({coming}, timeout=LOOK_S)
-            if not done:
-                yield News(seq, [])
-                continue
-            event, coming = coming.result(), None
-            if isinstance(event, StateReset | Draft):
-                yield News(seq, [])
-                continue
-            seq = event.id
-            if event.type not in CHANGES:  # these are for pages
-                yield News(seq, [event])
-    finally:
-        if coming is not None:
-            coming.cancel()
-            with contextlib.suppress(asyncio.CancelledError, StopAsyncIteration):
-                await coming
-        await events.aclose()
-
-
-async def follow_to_end(attended: Attended) -> ExitCode:
-    """Follow until the session ends or the user leaves; the session continues without them."""
-
-    async def see() -> ExitCode:
-        return await attended.conclude(await attended.follow(lambda: False))
-
-    seeing = asyncio.create_task(see())
-
-    def leave(_number: object) -> None:
-        seeing.cancel()
-
-    with handling_signals(leave):
-        await asyncio.wait({seeing})
-    return ExitCode.INTERRUPTED if seeing.cancelled() else seeing.result()
 
 
 def check_path(path: str) -> str:
