@@ -266,14 +266,19 @@ def test_the_authors_of_positions_are_hidden_until_one_is_chosen(
 # -- rulings --------------------------------------------------------------------------------------
 
 
-def list_new_prompts(site: Site, before: int) -> list[str]:
-    return [str(call.body) for call in site.simulator.log.calls[before:]]
+def list_new_prompts(site: Site, before: int, request: str) -> list[str]:
+    """List what was asked since, for this request: calls of other tests may still arrive."""
+    prompts = (str(call.body) for call in site.simulator.log.calls[before:])
+    return [prompt for prompt in prompts if request in prompt]
 
 
 def test_contested_claims_are_ruled_on_at_the_gate_and_go_out_with_one_submit(
     page: Page, site: Site, anna: Person
 ) -> None:
-    session = anna.make_session(models=planted.MODELS, until="synthesis", is_autopilot=False)
+    request = "A gate for the hall of a village."
+    session = anna.make_session(
+        prompt=request, models=planted.MODELS, until="synthesis", is_autopilot=False
+    )
     anna.start(session)
     page.goto(f"{site.url}/sessions/{session['id']}")
     expect_state(page, "gate")
@@ -285,7 +290,7 @@ def test_contested_claims_are_ruled_on_at_the_gate_and_go_out_with_one_submit(
 
     claims = page.locator(".gate-claim")
     expect(claims).to_have_count(2)
-    prompts = list_new_prompts(site, asked)
+    prompts = list_new_prompts(site, asked, request)
     assert prompts
     assert all(prompt.count(f"this holds: “{planted.EARLY}”") == 1 for prompt in prompts)
     asked = len(site.simulator.log.calls)
@@ -300,7 +305,7 @@ def test_contested_claims_are_ruled_on_at_the_gate_and_go_out_with_one_submit(
     page.get_by_role("button", name=re.compile("Submit and start Synthesis")).first.click()
 
     expect_state(page, "done")
-    prompts = list_new_prompts(site, asked)
+    prompts = list_new_prompts(site, asked, request)
     assert prompts
     for words in (planted.BETTER, "printed by the baker.", "Mind the bats in the attic."):
         assert all(words in prompt for prompt in prompts), words
@@ -313,7 +318,10 @@ def test_contested_claims_are_ruled_on_at_the_gate_and_go_out_with_one_submit(
 def test_a_ruling_in_one_tab_is_in_the_map_of_the_other_and_in_the_next_prompt(
     context: BrowserContext, open_context: Open, site: Site, anna: Person
 ) -> None:
-    session = anna.make_session(models=planted.MODELS, until="antithesis", is_autopilot=False)
+    request = "Two tabs for the hall of a village."
+    session = anna.make_session(
+        prompt=request, models=planted.MODELS, until="antithesis", is_autopilot=False
+    )
     anna.start(session)
     page, other = context.new_page(), open_context(anna).new_page()
     for tab in (other, page):
@@ -335,7 +343,7 @@ def test_a_ruling_in_one_tab_is_in_the_map_of_the_other_and_in_the_next_prompt(
     asked = len(site.simulator.log.calls)
     anna.ask("POST", f"/sessions/{session['id']}/submit", {})
     expect_state(other, "done")
-    prompts = list_new_prompts(site, asked)
+    prompts = list_new_prompts(site, asked, request)
     assert prompts
     for prompt in prompts:
         assert planted.DROPPED in prompt.partition("Rulings of the person who asked [")[2]
