@@ -20,6 +20,7 @@ import asyncpg
 
 from bench import (
     assembly,
+    capacity,
     compression,
     critical_path,
     events,
@@ -53,6 +54,7 @@ MEASURES: dict[str, Measure] = {
         critical_path.MEASURE,
         overhead.MEASURE,
         throughput.MEASURE,
+        capacity.MEASURE,
         fan_in.MEASURE,
         growth.MEASURE,
         memory.MEASURE,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bench.child import serve
+from bench.ours.capacity import capacity
 from bench.ours.dialectic import dialectic
 from bench.ours.fan_in import fan_in
 from bench.ours.growth import growth
@@ -20,6 +21,7 @@ ACTIONS: dict[str, Any] = {
     "work": work,
     "hold": hold,
     "fan_in": fan_in,
+    "capacity": capacity,
     "dialectic": dialectic,
     "outcome": outcome,
     "growth": growth,

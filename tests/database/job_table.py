@@ -199,8 +199,7 @@ class JobTable:
         ]
 
         async def work(connection: Connection) -> None:
-            for child in children:
-                await jobs.insert_job(connection, parent.tenant_id, child)
+            await jobs.insert_jobs(connection, parent.tenant_id, children)
             await jobs.wait(connection, parent, jobs.Wait(total_steps=total_steps, **policy))
 
         await self.transact(work)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import stat
 import subprocess
 import sys
@@ -12,9 +13,11 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from dialectic.config_file import read_config
+from dialectic.web import pages
 from dialectic_simulator import Simulator, open_simulator
 from tests.command_pool import CommandResult
 from tests.problems import list_codes, list_commands
@@ -331,7 +334,42 @@ def list_static(source: Path) -> dict[str, int]:
     return found
 
 
-async def test_the_installed_wheel_leads_from_a_key_to_a_plan(
+# Loaded by every Python of the environment: it reaches this machine alone.
+WITHOUT_NETWORK = """
+import socket
+connect = socket.socket.connect
+def connect_here(self, address):
+    if self.family != socket.AF_UNIX and address[0] not in ("127.0.0.1", "::1", "localhost"):
+        raise OSError(f"no network: {address}")
+    return connect(self, address)
+socket.socket.connect = connect_here
+"""
+
+
+def list_served(program: Path, environment: dict[str, str]) -> dict[str, bytes]:
+    """Serve with a program, without any other on the path; ask for all that its shells name."""
+    tools = program.parent / "nothing"
+    tools.mkdir()
+    command = [str(program), "serve", "--port", "0", "--no-worker"]
+    with subprocess.Popen(
+        command, env={**environment, "PATH": str(tools)}, stdout=subprocess.PIPE, text=True
+    ) as serving:
+        try:
+            assert serving.stdout is not None
+            url = next(line.strip() for line in serving.stdout if line.startswith("http://"))
+            found: dict[str, bytes] = {}
+            for page in pages.PAGES:
+                shell = httpx2.get(f"{url}{page.replace('{', '').replace('}', '')}").text
+                for path in set(re.findall(r'"(/assets/\w+/[^"]+)"', shell)) - found.keys():
+                    answer = httpx2.get(f"{url}{path}")
+                    assert answer.is_success, path
+                    found[path] = answer.content
+            return {path.split("/", 3)[3]: body for path, body in found.items()}
+        finally:
+            serving.terminate()
+
+
+async def test_the_installed_wheel_leads_from_a_key_to_a_plan_and_serves_every_asset(
     newcomer: Newcomer, tmp_path: Path
 ) -> None:
     """The program is installed from its wheel; what it depends on is there already."""
@@ -348,6 +386,7 @@ async def test_the_installed_wheel_leads_from_a_key_to_a_plan(
     (site,) = (tmp_path / "venv").glob("lib/python*/site-packages")
     others = next(path for path in map(Path, sys.path) if path.name == "site-packages")
     (site / "others.pth").write_text(f"{others}\n")
+    (site / "sitecustomize.py").write_text(WITHOUT_NETWORK)
     # Every file of the web app came along: what runs is what is in the repository.
     assert list_static(site) == list_static(root / "src")
     screen = await asyncio.to_thread(
@@ -361,3 +400,8 @@ async def test_the_installed_wheel_leads_from_a_key_to_a_plan(
     )
     assert screen.code == 0, screen.text
     assert list((newcomer.folder / "plans").glob("*/Pending/*"))
+    program, environment = tmp_path / "venv" / "bin" / "dialectic", newcomer.build_environment()
+    served = await asyncio.to_thread(lambda: list_served(program, environment))
+    assert {"app.css", "js/app.js", "js/views/session.js", "css/session.css"} <= served.keys()
+    static = root / "src" / "dialectic" / "web" / "static"
+    assert served == {path: (static / path).read_bytes() for path in served}

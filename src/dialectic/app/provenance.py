@@ -19,7 +19,7 @@ from dialectic.contract.base import ResponseBody
 from dialectic.contract.claims import Claims, ClaimsState
 from dialectic.contract.dissents import Dissents
 from dialectic.contract.feedback import Ruling
-from dialectic.contract.provenance import Coverage, Depth, Provenance
+from dialectic.contract.provenance import Coverage, Depth, FigureLedger, Provenance
 from dialectic.core.points import Obedience
 from dialectic.db.tables import provenance as table
 from dialectic.db.tables.provenance import ReportKey, Version
@@ -65,6 +65,23 @@ async def cover(
     return await _load_or_compute(tenant, scene, key, Coverage, build, closure)
 
 
+async def list_figures(
+    tenant: Tenant, session_id: UUID, iteration: int | None = None, of: UUID | None = None
+) -> FigureLedger:
+    """List the figures of a document with the text that has each first; a part of its coverage."""
+    found = await cover(tenant, session_id, iteration, of)
+    return FigureLedger(
+        session_id=session_id,
+        iteration=found.iteration,
+        method=found.method,
+        versions=found.versions,
+        of=found.of,
+        figures=found.figures,
+        made_up=sum(one.is_made_up for one in found.figures),
+        differing=sum(bool(one.others) for one in found.figures),
+    )
+
+
 async def list_claims(
     tenant: Tenant, session_id: UUID, iteration: int | None = None, *, wait_s: float | None = WAIT_S
 ) -> Claims:
@@ -90,7 +107,7 @@ async def list_claims(
         )
 
     compute = functools.partial(_load_or_compute, tenant, scene, key, Claims, build, closure)
-    found = await _share(tenant, key, compute, wait_s)
+    found = await share(tenant, key, compute, wait_s)
     return found or _build_claims(scene, ClaimsState.COMPUTING)
 
 
@@ -131,7 +148,7 @@ async def list_dissents(
         return blank.model_copy(update={"state": ClaimsState.READY, "dissents": found})
 
     compute = functools.partial(_load_or_compute, tenant, scene, key, Dissents, build, closure)
-    found = await _share(tenant, key, compute, wait_s)
+    found = await share(tenant, key, compute, wait_s)
     return found or blank.model_copy(update={"state": ClaimsState.COMPUTING})
 
 
@@ -167,8 +184,8 @@ async def judge_rulings(
     return await asyncio.to_thread(compute)
 
 
-async def _share(
-    tenant: Tenant, key: ReportKey, compute: Callable[[], Awaitable[Body]], wait_s: float | None
+async def share(
+    tenant: Tenant, key: object, compute: Callable[[], Awaitable[Body]], wait_s: float | None
 ) -> Body | None:
     """Wait for what is computed, once for all who ask at a time; None if it takes longer."""
     running: dict[object, asyncio.Future[Body]] = tenant.engine.made.setdefault("reports", {})

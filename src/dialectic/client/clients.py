@@ -18,7 +18,7 @@ from uuid import UUID
 import httpx2
 
 from dialectic.atomic_write import check_plain, replacing
-from dialectic.client import account, claims, documents, projects, sessions
+from dialectic.client import account, claims, documents, projects, provenance, sessions
 from dialectic.client.call import Call, add_key, build_next
 from dialectic.client.events import StreamPosition
 from dialectic.client.replies import build_error, decide_wait
@@ -134,8 +134,12 @@ class Operations:
     get_record = Operation(sessions.get_record)
     get_chunk = Operation(sessions.get_chunk)
     list_versions = ListOperation(sessions.list_versions)
-    get_provenance = Operation(sessions.get_provenance)
-    get_coverage = Operation(sessions.get_coverage)
+    get_provenance = Operation(provenance.get_provenance)
+    get_coverage = Operation(provenance.get_coverage)
+    list_figures = Operation(provenance.list_figures)
+    get_strength = Operation(provenance.get_strength)
+    get_session_worth = Operation(provenance.get_session_worth)
+    get_models_worth = Operation(provenance.get_models_worth)
     list_claims = Operation(claims.list_claims)
     rule_on_claim = Operation(claims.rule_on_claim)
     withdraw_ruling_on_claim = Operation(claims.withdraw_ruling_on_claim)

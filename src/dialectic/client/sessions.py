@@ -25,7 +25,6 @@ from dialectic.contract.contributions import (
 )
 from dialectic.contract.lists import NeedList, SessionLine
 from dialectic.contract.projects import Resource
-from dialectic.contract.provenance import Coverage, Depth, Provenance
 from dialectic.contract.quotes import Price, RunQuote, WorkQuote
 from dialectic.contract.sessions import (
     CreatedJobs,
@@ -299,18 +298,6 @@ def get_chunk(chunk_id: UUID) -> Call[Record[ChunkRecord]]:
 def list_versions(contribution_id: UUID) -> Call[Page[ContributionVersion]]:
     """List all versions of a contribution, oldest first."""
     return get(f"/contributions/{contribution_id}/versions", Page[ContributionVersion])
-
-
-def get_provenance(contribution_id: UUID, *, depth: Depth = "origin") -> Call[Provenance]:
-    """Show which passages of what its author read say the same as those of a contribution."""
-    return get(f"/contributions/{contribution_id}/provenance", Provenance, depth=depth)
-
-
-def get_coverage(
-    session_id: UUID, *, iteration: int | None = None, of: UUID | None = None
-) -> Call[Coverage]:
-    """Show what became of every point, objection, requirement and figure of an iteration."""
-    return get(f"/sessions/{session_id}/coverage", Coverage, iteration=iteration, of=of)
 
 
 def edit(

@@ -11,7 +11,7 @@ from dialectic.contract.base import RequestBody, ResponseBody
 from dialectic.contract.claims import ClaimsState
 from dialectic.contract.feedback import RULING_CHARS_MAX, Ruling
 from dialectic.contract.provenance import Method, Place, Versions
-from dialectic.core.points import DissentKind, Obedience
+from dialectic.core.points import Answer, DissentKind, Obedience
 
 
 class DissentStatus(StrEnum):
@@ -29,6 +29,9 @@ class DissentPosition(ResponseBody):
     id: UUID
     says: str
     seats: list[int] = Field(description="Who says it. Models are never told.")
+    answer: Answer | None = Field(
+        default=None, description="Of a `split`: whether these seats took or refused the objection."
+    )
     places: list[Place]
 
 

@@ -154,8 +154,9 @@ class FigureOrigin(ResponseBody):
 
     figure: str
     place: Place
-    first: Place
+    first: Place = Field(description="The passage that has it first, as far back as it is found.")
     is_made_up: bool = Field(description="No text that was given or argued has it.")
+    made_up_at: str = Field(default="", description="The step that has it first, if so.")
     others: list[Place] = Field(description="Other figures in its place in what was read.")
 
 
@@ -187,3 +188,16 @@ class Coverage(ResponseBody):
     constraints: list[ConstraintFate]
     figures: list[FigureOrigin]
     unread: int
+
+
+class FigureLedger(ResponseBody):
+    """The figures of a document, each with the text that has it first."""
+
+    session_id: UUID
+    iteration: int
+    method: Method
+    versions: Versions
+    of: Place | None = Field(description="The document; null if none exists yet.")
+    figures: list[FigureOrigin]
+    made_up: int = Field(description="How many of them no text has that was given or argued.")
+    differing: int = Field(description="How many have another figure in their place in a source.")

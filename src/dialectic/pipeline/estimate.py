@@ -38,11 +38,10 @@ from dialectic.core.process.definition import (
 )
 from dialectic.core.seats import find_angle
 from dialectic.pipeline.answer_length import (
-    BYTES_PER_TOKEN,
     LEARNED_MIN,
     decide_answer_limit,
     expect_size,
-    list_expected_bytes,
+    list_asked_tokens,
     measure_density,
 )
 from dialectic.pipeline.assemble import compose_prompt
@@ -372,13 +371,12 @@ class _Estimator:
         if not self.terms.continues:
             return author.output_cap
         earlier = self.learned.earlier
-        declared = list_expected_bytes(self.process, models=len(self.authors))[kind]
         return decide_answer_limit(
             self._expect_size(kind, author, earlier).output_tokens,
             author.card,
             self.terms.max_output_tokens,
             long_tokens=earlier.find_long_tokens(kind, author.card.name, documents_min=LEARNED_MIN),
-            asked_tokens=declared / BYTES_PER_TOKEN,
+            asked_tokens=list_asked_tokens(self.process, models=len(self.authors))[kind],
         )
 
     def compute_duration(self, key: DocumentKey) -> Duration:

@@ -34,7 +34,7 @@ are saved earlier, so that the next attempt or another job can reuse them.
 
 from __future__ import annotations
 
-import asyncio
+import functools
 from dataclasses import replace
 from typing import assert_never
 
@@ -55,7 +55,7 @@ from dialectic.errors import ContextWindowError, ProviderError
 from dialectic.ledger.holds import Purpose, derive_hold_key
 from dialectic.pipeline.call import call, describe_call
 from dialectic.pipeline.fit.combine import gather_merge, plan_level
-from dialectic.pipeline.fit.compress import Fitted, compress, decide_again
+from dialectic.pipeline.fit.compress import Fitted, compress, decide_again, run_aside
 from dialectic.pipeline.fit.ladder import choose_compressor, make_room
 from dialectic.pipeline.fit.turn import Needed, Turn
 from dialectic.pipeline.gather import Material, gather
@@ -148,8 +148,8 @@ async def write_turn(
     engine: Engine, job: Job, payload: TurnPayload, context: JobContext, card: ModelCard
 ) -> None:
     """Make the prompt of a turn fit, call the model, decide what its answer means and save it."""
-    # In a thread: comparing an answer with long inputs takes a while.
-    material = await asyncio.to_thread(prepare_look, _gather(context, job, payload))
+    gathered = _gather(context, job, payload)
+    material = await run_aside(gathered, functools.partial(prepare_look, gathered))
     if material.ask is Ask.LOOK and not (material.look and material.look.omissions):
         await save_turn(engine, job, material, give_up(material))  # the process lost its look
         return
@@ -180,7 +180,8 @@ async def write_turn(
     limits = Limits(
         context.continues or bool(payload.continues), engine.settings.max_continuations + begun
     )
-    reply, outcome = await asyncio.to_thread(decide_outcome, paid.answer.reply, material, limits)
+    decide = functools.partial(decide_outcome, paid.answer.reply, material, limits)
+    reply, outcome = await run_aside(material, decide, answer=paid.answer.reply.text)
     await save_turn(engine, job, material, outcome, paid.replace_reply(reply))
 
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from uuid import UUID, uuid5
 
 import numpy as np
 
-from dialectic.core.points import DissentKind
+from dialectic.core.points import Answer, DissentKind
 from dialectic.core.process.definition import Holds
 from dialectic.provenance.align import Alignment
 from dialectic.provenance.answers import Objection
@@ -37,6 +37,8 @@ class Position:
     places: tuple[tuple[int, int], ...]
     says: str
     models: tuple[int, ...]
+    # Of an objection that editors answered differently: what these did.
+    answer: Answer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,14 +253,15 @@ def _find_splits(
             continue
         item = lineage.points[one.text].items[one.item]
         says = _get_point(alignment, (one.text, item.points[0])).normal
-        sides: Mapping[str, set[int | None]] = {"taken": takers, "refused": refusers}
+        sides = {Answer.TAKEN: takers, Answer.REFUSED: refusers}
         positions = tuple(
             Position(
                 ((one.text, item.points[0]),),
-                f"{name}: {says}",
+                f"{answer.value}: {says}",
                 tuple(sorted(model for model in models if model is not None)),
+                answer,
             )
-            for name, models in sides.items()
+            for answer, models in sides.items()
         )
         yield _finish(DissentKind.SPLIT, positions, space)
 

@@ -29,6 +29,8 @@ _COUNTED = re.compile(
 _ORDINAL = re.compile(r"(?:st|nd|rd|th)\b")
 # A text that was read may say a figure in a point that is not linked, if it is of the same thing.
 SAME_THING_SCORE = 0.2
+# Of one figure, the other figures that are told.
+OTHERS_MAX = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,19 +110,26 @@ def _trace(chains: Chains, said: Said) -> Traced:
     text, point = said.text, said.point
     others: dict[tuple[int, int], Said] = {}
     while True:
+        for one in _list_others(chains, text, point, said.value):
+            others.setdefault((one.text, one.start), one)
         found = _find_before(chains, text, point, said.value)
         if found is None:
             break
         text, point = found
         if chains.lineage.texts[text].is_origin:
             break
-    for link in chains.alignment.list_links_of(text, point):
-        if link.relation is Relation.CHANGED:
-            source = chains.lineage.points[link.source].points[link.source_point]
-            for one in _find_said(chains, link.source, source):
-                others.setdefault((one.text, one.start), one)
     is_made_up = not chains.lineage.texts[text].is_origin
-    return Traced(said, text, point, is_made_up, tuple(others.values()))
+    return Traced(said, text, point, is_made_up, tuple(others.values())[:OTHERS_MAX])
+
+
+def _list_others(chains: Chains, text: int, point: int, value: float) -> Iterator[Said]:
+    """List the figures that what was read has in the place of a figure."""
+    for link in chains.alignment.list_links_of(text, point):
+        if link.relation is Relation.CHANGED and not _has(
+            chains, link.source, link.source_point, value
+        ):
+            source = chains.lineage.points[link.source].points[link.source_point]
+            yield from _find_said(chains, link.source, source)
 
 
 def _find_before(chains: Chains, text: int, point: int, value: float) -> tuple[int, int] | None:

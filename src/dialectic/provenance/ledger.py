@@ -85,6 +85,7 @@ class Ledger:
             id=uuid5(dissent_id, one.says),
             says=one.says,
             seats=list(one.models),
+            answer=one.answer,
             places=[self._report.place_point(*place) for place in one.places[:PLACES_MAX]],
         )
 

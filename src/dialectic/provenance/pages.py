@@ -17,6 +17,7 @@ from dialectic.contract.provenance import (
     Provenance,
     TracedPassage,
 )
+from dialectic.contract.strength import Strength
 from dialectic.core.points import Answer, Met, Relation, SourceKind, Status
 
 TEXT_CHARS_MAX = 160
@@ -133,6 +134,29 @@ def _describe_figure(one: FigureOrigin) -> str:
     others = ", ".join(other.text for other in one.others)
     instead = f"; what was read says {others}" if others else ""
     return f"{one.figure} in {quote(one.place.text)}: first in {name_place(one.first)}{instead}"
+
+
+def describe_figures(figures: Sequence[FigureOrigin]) -> Iterator[str]:
+    """Describe figures, one a line: those first that no text has which was given or argued."""
+    for one in sorted(figures, key=lambda each: not each.is_made_up):
+        sign = "made up" if one.is_made_up else "first in"
+        where = one.made_up_at or name_place(one.first)
+        others = ", ".join(f"{each.text} in {name_place(each)}" for each in one.others)
+        instead = f"; instead {others}" if others else ""
+        yield f"{one.figure}  {sign} {where}{instead}: {quote(one.place.text)}"
+
+
+def describe_strength(found: Strength) -> Iterator[str]:
+    """Describe what a document rests on, in a few lines."""
+    yield f"Seats: {len(found.seats)} of {found.seats_asked} ({', '.join(found.models)})"
+    per = found.critiques_per_thesis
+    rate = "" if per is None else f", {per:g} per thesis"
+    yield f"Theses: {found.theses}. Critiques: {found.critiques}{rate}"
+    yield f"Documents: {found.documents}, shortened {found.shortened}, cut off {len(found.cut_off)}"
+    for note in found.notes:
+        yield f"- {note.text}"
+    if not found.notes:
+        yield "Nothing is missing."
 
 
 # -- one document ----------------------------------------------------------------------------------

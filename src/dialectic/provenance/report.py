@@ -263,8 +263,13 @@ class Report:
             place=self.place_point(one.figure.text, one.figure.point),
             first=self.place_point(one.first_text, one.first_point),
             is_made_up=one.is_made_up,
+            made_up_at=self._name_step_of(one.first_text) if one.is_made_up else "",
             others=[self.place(other.text, other.start, other.end) for other in one.others],
         )
+
+    def _name_step_of(self, text: int) -> str:
+        one = self._lineage.texts[text]
+        return _name_step((one.stage, one.step))
 
     def _quote(self, said: Said) -> str:
         return self._lineage.texts[said.text].content[said.start : said.end]

@@ -1,4 +1,4 @@
-"""Dissent, figures and strength."""
+"""Dissent and figures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dialectic.provenance.answers import list_objections
 from dialectic.provenance.coverage import Judge
 from dialectic.provenance.dissent import Dissent, find_dissent
 from dialectic.provenance.figures import list_figures
-from dialectic.provenance.strength import Basis, build_strength, describe_strength
 from dialectic.provenance.texts import Role
 from tests.cases import each_case
 from tests.unit.provenance.lineages import ask, chain, place, write
@@ -176,34 +175,3 @@ def test_a_figure_that_replaced_another_names_the_other() -> None:
     (found,) = list_figures(chains, place(chains, "final"))
     assert found.is_made_up
     assert [other.value for other in found.others] == [25]
-
-
-# -- strength --------------------------------------------------------------------------------------
-
-CLEAN = Basis(seats_asked=3, models=("a/x", "b/y", "c/z"), theses=3, critiques=9)
-
-
-def test_a_document_as_strong_as_it_can_be_says_nothing() -> None:
-    assert build_strength(CLEAN) == {}
-    assert describe_strength({}) == ""
-
-
-@each_case(
-    ("basis", "key"),
-    [
-        (Basis(seats_asked=3, models=("a/x", "b/y")), "seats"),
-        (Basis(seats_asked=3, models=("a/x", "a/x", "a/x")), "single_model"),
-        (Basis(seats_asked=2, models=("a/x", "b/y"), missing=(("c/z", "failed"),)), "missing"),
-        (
-            Basis(seats_asked=2, models=("a/x", "b/y"), theses=2, critiques=1),
-            "critiques_per_thesis",
-        ),
-        (Basis(seats_asked=2, models=("a/x", "b/y"), self_criticised=1), "self_criticised"),
-        (Basis(seats_asked=2, models=("a/x", "b/y"), shortened_share=0.25), "shortened_share"),
-        (Basis(seats_asked=2, models=("a/x", "b/y"), turns_cut=1), "turns_cut"),
-    ],
-)
-def test_each_weakness_is_named_and_no_other(basis: Basis, key: str) -> None:
-    said = build_strength(basis)
-    assert list(said) == [key]
-    assert describe_strength(said)

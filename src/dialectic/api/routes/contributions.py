@@ -24,7 +24,7 @@ from dialectic.api.dependencies import (
 from dialectic.api.openapi import UNCHANGED, describe_response, more_problems
 from dialectic.api.pagination import Listing, list_whole
 from dialectic.api.routes.sessions import SessionId
-from dialectic.app import contributions, feedback, provenance, rendering
+from dialectic.app import contributions, feedback, rendering
 from dialectic.app.transaction import Transaction
 from dialectic.contract.base import Page, Slug
 from dialectic.contract.contributions import (
@@ -37,9 +37,7 @@ from dialectic.contract.contributions import (
 )
 from dialectic.contract.documents import DocumentDiff, RenderedDocument, RenderRequest
 from dialectic.contract.projects import Document, Resource
-from dialectic.contract.provenance import Coverage, Depth, Provenance
 from dialectic.contract.sessions import CreatedJobs, SavedFeedback
-from dialectic.core.points import Status
 from dialectic.db.tables import lists, records
 
 router = APIRouter(tags=["contributions"])
@@ -112,42 +110,6 @@ async def list_versions(
 ) -> Page[ContributionVersion]:
     """List all versions of a contribution with their authors, oldest first."""
     return list_whole(await context.run(contributions.list_versions, contribution_id))
-
-
-@router.get(
-    "/contributions/{contribution_id}/provenance", response_model=Provenance, responses=UNCHANGED
-)
-async def get_provenance(
-    contribution_id: ContributionId,
-    context: Reading,
-    depth: Annotated[
-        Depth, Query(description="What its author read, or where each passage began.")
-    ] = "origin",
-    if_none_match: IfNoneMatch = None,
-) -> Response:
-    """Show which passages of what its author read say the same as those of a contribution."""
-    found = await provenance.trace(context, contribution_id, depth)
-    return respond_if_new(found, if_none_match)
-
-
-@router.get("/sessions/{session_id}/coverage", response_model=Coverage, responses=UNCHANGED)
-async def get_coverage(
-    session_id: SessionId,
-    context: Reading,
-    iteration: Annotated[int | None, Query(ge=1, description="The last one by default.")] = None,
-    of: Annotated[
-        UUID | None, Query(description="The contribution to judge by; by default the lead's last.")
-    ] = None,
-    status: Annotated[
-        list[Status] | None, Query(description="Only points with one of these statuses.")
-    ] = None,
-    if_none_match: IfNoneMatch = None,
-) -> Response:
-    """Show what became of every point, objection, requirement and figure of an iteration."""
-    found = await provenance.cover(context, session_id, iteration, of)
-    if status is not None:
-        found.points = [one for one in found.points if one.status in status]
-    return respond_if_new(found, if_none_match)
 
 
 @router.put(

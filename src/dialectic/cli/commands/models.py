@@ -5,15 +5,17 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 import click
 
 from dialectic.app.installed import list_models
 from dialectic.cli.aliases import expand_model, load_aliases, remove_alias, set_alias
-from dialectic.cli.backend import open_backend
+from dialectic.cli.backend import Backend, open_backend, with_backend
 from dialectic.cli.error_report import mark, say_remedy
 from dialectic.cli.terminal import (
     count,
@@ -25,6 +27,7 @@ from dialectic.cli.terminal import (
     wrap,
 )
 from dialectic.contract.models import ListedModel, Model
+from dialectic.contract.summaries import Kind
 from dialectic.core.models.messages import Reply, UsageSource
 from dialectic.core.models.model import ModelCard, parse_tokenizer
 from dialectic.core.money.price import format_credits, is_play, price_call
@@ -41,6 +44,9 @@ from dialectic.providers.model_list import (
 from dialectic.providers.probe import build_question
 from dialectic.settings import Settings
 from dialectic.tokens.counting import CountMethod, TokenCount, count_request_tokens_aside
+
+if TYPE_CHECKING:
+    from dialectic.contract.worth import Brought, ModelsWorth, SessionWorth
 
 
 @click.group()
@@ -312,3 +318,74 @@ def _describe_excess(trial: Trial) -> str:
         f"; the server counts {excess} more than that. Its chat template adds text, or the "
         "model's `tokenizer` counts too low: raise its factor"
     )
+
+
+# -- worth ----------------------------------------------------------------------------------------
+
+
+@models.command(short_help="Show what each model brought to your sessions.")
+@click.option(
+    "--since",
+    type=click.DateTime(["%Y-%m-%d"]),
+    help="Only sessions created on this day (UTC) or later.",
+)
+@click.option("--session", metavar="SESSION", help="The seats of one session instead.")
+@click.option("--json", "as_json", is_flag=True, help="Everything as JSON.")
+@with_backend
+async def worth(
+    backend: Backend, *, since: datetime | None, session: str | None, as_json: bool
+) -> None:
+    """Show which points, objections and losses came from each model, and what it cost.
+
+    Only what the final documents still say counts. Nothing is decided by it.
+    """
+    if session is not None and since is not None:
+        raise UsageError(
+            "`--session` is one session and `--since` is many. Give one of them.",
+            reason="two_choices",
+            subject="since",
+        )
+    found: SessionWorth | ModelsWorth
+    rows: Sequence[Brought]
+    if session is not None:
+        session_id = await backend.get_id(Kind.SESSION, session)
+        found = await backend.weigh_session(session_id, None)
+        rows = found.seats
+        names = [f"{one.seat} {one.model}" for one in found.seats]
+    else:
+        found = await backend.weigh_models(None if since is None else since.date())
+        rows, names = found.models, [one.model for one in found.models]
+    if as_json:
+        echo_json(found)
+        return
+    for line in build_worth_table(names, rows):
+        click.echo(printable(line))
+    say("Points are those of one thesis alone that the final document says.")
+
+
+WORTH_HEADINGS = ("model", "points", "kept", "taken", "overruled", "lost", "cost", "minutes")
+
+
+def build_worth_table(names: Sequence[str], rows: Sequence[Brought]) -> list[str]:
+    """Format what models brought as a table."""
+    cells = [WORTH_HEADINGS] + [
+        (
+            name,
+            str(one.points),
+            str(one.kept),
+            f"{one.objections_taken}/{one.objections}",
+            str(one.overruled),
+            str(one.omissions),
+            f"${one.charged}" if one.charged != "0" else f"{one.charged_play} play",
+            f"{one.minutes:.1f}",
+        )
+        for name, one in zip(names, rows, strict=True)
+    ]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(WORTH_HEADINGS))]
+    return [
+        "  ".join(
+            cell.rjust(width) if column else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    ]

@@ -1,4 +1,4 @@
-"""`dialectic trace, coverage`: where passages come from, and what became of all points."""
+"""`dialectic trace, coverage, figures, strength`: what is derived from documents."""
 
 from __future__ import annotations
 
@@ -110,3 +110,42 @@ async def coverage(
     else:
         click.echo(printable(build_coverage_page(found)))
     return ExitCode.FAILED if strict and not is_good else ExitCode.DONE
+
+
+@click.command()
+@click.argument("session")
+@click.option("--iteration", type=click.IntRange(min=1), help="The last one by default.")
+@click.option("--of", metavar="ID", help="The document; by default the lead's last.")
+@click.option("--json", "as_json", is_flag=True, help="Everything as JSON.")
+@with_backend
+async def figures(
+    backend: Backend, session: str, *, iteration: int | None, of: str | None, as_json: bool
+) -> None:
+    """Show the figures of the final document of SESSION, and which text has each first."""
+    from dialectic.provenance.pages import describe_figures
+
+    session_id = await backend.get_id(Kind.SESSION, session)
+    target = None if of is None else await backend.get_id(Kind.CONTRIBUTION, of)
+    found = await backend.list_figures(session_id, iteration=iteration, of=target)
+    if as_json:
+        echo_json(found)
+        return
+    for line in describe_figures(found.figures):
+        click.echo(printable(line))
+    say(f"{len(found.figures)} figures; no text that was given or argued has {found.made_up}.")
+
+
+@click.command()
+@click.argument("contribution")
+@click.option("--json", "as_json", is_flag=True, help="Everything as JSON.")
+@with_backend
+async def strength(backend: Backend, contribution: str, *, as_json: bool) -> None:
+    """Show what CONTRIBUTION rests on: who took part, what is missing, shortened or cut off."""
+    from dialectic.provenance.pages import describe_strength
+
+    found = await backend.weigh(await backend.get_id(Kind.CONTRIBUTION, contribution))
+    if as_json:
+        echo_json(found)
+        return
+    for line in describe_strength(found):
+        click.echo(printable(line))

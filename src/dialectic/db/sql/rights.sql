@@ -15,6 +15,7 @@ grant execute on function dialectic.now(), dialectic.current_tenant(), dialectic
   dialectic.list_news(uuid[], bigint[]),
   dialectic.list_changed_tenants(uuid[], text[]), dialectic.is_newer(xid8, pg_snapshot),
   dialectic.mark_files_written(uuid, text[], text[]),
+  dialectic.put_resources(uuid, uuid, uuid, jsonb),
   dialectic.allow_probes(uuid), dialectic.list_endpoints(),
   dialectic.add_tallies(text[], bigint[]),
   dialectic.list_read_versions(uuid, uuid[], uuid[]),
@@ -73,6 +74,8 @@ grant execute on function dialectic.open_wallet(uuid),
   dialectic.set_session_budget(uuid, bigint)
   to dialectic_app;
 grant execute on function
+  dialectic.save_document(uuid, integer, uuid, uuid, uuid, jsonb, text, text[], text[], text[],
+    bytea[], jsonb),
   dialectic.claim_jobs(uuid[], uuid[], text, interval, interval, integer, boolean),
   dialectic.extend_leases(uuid[], uuid[], integer[], interval),
   dialectic.list_taken(uuid[], uuid[], integer[]),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from uuid import UUID
 
 from dialectic.db.pool import Connection
@@ -40,6 +41,17 @@ class Version:
     storage_path: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """Whether a document is whole, and how much of its inputs its author was given."""
+
+    id: UUID
+    is_incomplete: bool
+    is_stale: bool
+    tokens_before: int
+    tokens_after: int
+
+
 @dataclass(frozen=True, slots=True)
 class ReportKey:
     """What a report is about, and all that it depends on."""
@@ -67,6 +79,32 @@ async def read_contents(connection: Connection, ids: Sequence[UUID]) -> dict[UUI
     """Read the texts of versions."""
     rows = await connection.fetch(SQL["read_contents"], list(ids))
     return {row["id"]: row["content"] for row in rows}
+
+
+async def list_conditions(connection: Connection, ids: Sequence[UUID]) -> dict[UUID, Condition]:
+    """List how documents were written, by id."""
+    rows = await list_rows(connection, Condition, SQL["list_conditions"], list(ids))
+    return {row.id: row for row in rows}
+
+
+async def list_seat_costs(
+    connection: Connection, session_id: UUID, iteration: int
+) -> dict[int, dict[str, int]]:
+    """List calls, charges and the time of the documents of an iteration, by seat."""
+    found: dict[int, dict[str, int]] = {}
+    for name in ("list_seat_costs", "list_seat_times"):
+        for row in await connection.fetch(SQL[name], session_id, iteration):
+            values = dict(row)
+            found.setdefault(values.pop("seat"), {}).update(values)
+    return found
+
+
+async def list_sessions_since(
+    connection: Connection, since: date | None, limit: int
+) -> tuple[list[UUID], int]:
+    """List the newest sessions since a day, and how many there are in all."""
+    rows = await connection.fetch(SQL["list_sessions_since"], since, limit)
+    return [row["id"] for row in rows], rows[0]["total"] if rows else 0
 
 
 async def find_report(connection: Connection, key: ReportKey) -> str | None:

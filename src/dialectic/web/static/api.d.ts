@@ -140,6 +140,10 @@ export interface BoardFeedback {
   rating: number | null;
   /** The claim or dissent that a ruling decides. */
   subject_id: string | null;
+  /** What is said there. */
+  subject: string | null;
+  /** The position of a dissent that a ruling is for. */
+  position_id: string | null;
   verdict: RulingVerdict | null;
   /** Since when a ruling no longer counts. */
   withdrawn_at: string | null;
@@ -878,6 +882,8 @@ export interface DissentPosition {
   says: string;
   /** Who says it. Models are never told. */
   seats: Array<number>;
+  /** Of a `split`: whether these seats took or refused the objection. */
+  answer?: Answer | null;
   places: Array<Place>;
 }
 
@@ -1068,7 +1074,7 @@ export interface EventError {
 }
 
 /** A part of an event; clients keep fields that they do not know. */
-export interface EventPart Record<string, unknown>
+export type EventPart = Record<string, unknown>;
 
 /** What a user said about a stage or a contribution, or a rating. */
 export interface Feedback {
@@ -1144,13 +1150,33 @@ export interface FieldError {
   code: string;
 }
 
+/** The figures of a document, each with the text that has it first. */
+export interface FigureLedger {
+  session_id: string;
+  iteration: number;
+  /** How it was found. */
+  method: string;
+  /** `unknown`: what was read is not recorded, so newest versions are compared. */
+  versions: "known" | "unknown";
+  /** The document; null if none exists yet. */
+  of: Place | null;
+  figures: Array<FigureOrigin>;
+  /** How many of them no text has that was given or argued. */
+  made_up: number;
+  /** How many have another figure in their place in a source. */
+  differing: number;
+}
+
 /** A figure of the document, and where it was said first. */
 export interface FigureOrigin {
   figure: string;
   place: Place;
+  /** The passage that has it first, as far back as it is found. */
   first: Place;
   /** No text that was given or argued has it. */
   is_made_up: boolean;
+  /** The step that has it first, if so. */
+  made_up_at?: string;
   /** Other figures in its place in what was read. */
   others: Array<Place>;
 }
@@ -1595,6 +1621,15 @@ export interface MemberRequest {
 /** How a requirement is covered. */
 export type Met = "by_id" | "by_words" | "not";
 
+/** A seat that was asked and whose work is not, or not all, in the document. */
+export interface MissingSeat {
+  seat: number;
+  model: string;
+  /** The stages that lack its work; empty if all do. */
+  stages: Array<string>;
+  reason: "failed" | "dropped" | "not_read";
+}
+
 /** What is known of the calls to a model. */
 export interface ModelHealth {
   state: HealthState;
@@ -1623,6 +1658,48 @@ export interface ModelTestError {
   reason: string | null;
   message: string;
   remedy: ProblemRemedy | null;
+}
+
+/** What a model brought, over several sessions. */
+export interface ModelWorth {
+  /** Points that no other thesis has. */
+  points: number;
+  /** Those of them that the final document says. */
+  kept: number;
+  objections: number;
+  /** Objections that an editor took. */
+  objections_taken: number;
+  /** Refusals of its that a person overruled. */
+  overruled: number;
+  /** Points that its documents read and do not have. */
+  omissions: number;
+  calls: number;
+  /** US dollars, exactly. */
+  charged: string;
+  /** In play money, of offline models. */
+  charged_play: string;
+  /** How long its documents took to write. */
+  minutes: number;
+  /** Null if nothing was charged. */
+  kept_per_dollar: number | null;
+  kept_per_minute: number | null;
+  model: string;
+  sessions: number;
+}
+
+/** What each model brought to your sessions. It advises; nothing is decided by it. */
+export interface ModelsWorth {
+  since: string | null;
+  /** How it was found. */
+  method: string;
+  /** How many sessions have a final document and were read. */
+  sessions: number;
+  /** Sessions that are being computed: ask again in a while. */
+  waiting: number;
+  /** Older sessions that were not read. */
+  left_out: number;
+  /** Those that kept most points first. */
+  models: Array<ModelWorth>;
 }
 
 /** A wallet's balance of one kind of money. */
@@ -2945,6 +3022,35 @@ export interface SeatShare {
   passages: number;
 }
 
+/** What a seat brought to the final document of an iteration. */
+export interface SeatWorth {
+  /** Points that no other thesis has. */
+  points: number;
+  /** Those of them that the final document says. */
+  kept: number;
+  objections: number;
+  /** Objections that an editor took. */
+  objections_taken: number;
+  /** Refusals of its that a person overruled. */
+  overruled: number;
+  /** Points that its documents read and do not have. */
+  omissions: number;
+  calls: number;
+  /** US dollars, exactly. */
+  charged: string;
+  /** In play money, of offline models. */
+  charged_play: string;
+  /** How long its documents took to write. */
+  minutes: number;
+  /** Null if nothing was charged. */
+  kept_per_dollar: number | null;
+  kept_per_minute: number | null;
+  seat: number;
+  model: string;
+  /** What the final document would lack without it: its kept points, at most 50. */
+  lost_without: Array<Place>;
+}
+
 /** An estimated duration. */
 export interface Seconds {
   expected: number;
@@ -3232,6 +3338,21 @@ export interface SessionSnapshot {
   stage_status: string | null;
   finished_units: number | null;
   planned_units: number | null;
+}
+
+/** What each seat brought to the final document of an iteration. */
+export interface SessionWorth {
+  session_id: string;
+  iteration: number;
+  /** Ask again in a while if it is `computing`. */
+  state: ClaimsState;
+  /** How it was found. */
+  method: string;
+  /** `unknown`: what was read is not recorded, so newest versions are compared. */
+  versions: "known" | "unknown";
+  /** The document it is judged by; null if none exists yet. */
+  of: Place | null;
+  seats: Array<SeatWorth>;
 }
 
 /** A link to a report, without its secret. */
@@ -3555,6 +3676,54 @@ export type Strategy =
   | "per_model";
 
 export type StreamData = KnownEvent | ChangeEvent | NotificationEvent | StateReset | Draft;
+
+/** What a document rests on. */
+export interface Strength {
+  contribution_id: string;
+  version_id: string;
+  iteration: number;
+  seats_asked: number;
+  /** The seats whose work is in the document. */
+  seats: Array<number>;
+  /** Their models, each once. */
+  models: Array<string>;
+  /** Whether it rests on one model alone. */
+  is_single_model: boolean;
+  missing: Array<MissingSeat>;
+  theses: number;
+  critiques: number;
+  /** Null without theses. */
+  critiques_per_thesis: number | null;
+  /** The theses without a critique, where others have one. */
+  uncriticised: Array<string>;
+  /** The theses that only their own model has criticised. */
+  self_criticised: Array<string>;
+  /** How many documents it descends from, itself included. */
+  documents: number;
+  /** How many of these were written from shortened texts. */
+  shortened: number;
+  /** The share of their inputs that was left out. */
+  shortened_share: number;
+  /** Those of them that are incomplete. */
+  cut_off: Array<string>;
+  /** What a smaller process left out. */
+  reduced: Array<string>;
+  is_stale: boolean;
+  /** Null while it is being computed. */
+  open_dissents: number | null;
+  /** Null while it is being computed. */
+  broken_rulings: number | null;
+  /** Empty if there is nothing to be said. */
+  notes: Array<StrengthNote>;
+  /** The notes in one line for people; empty without notes. */
+  summary: string;
+}
+
+/** Something that makes a document weaker than it could be. */
+export interface StrengthNote {
+  code: "single_model" | "missing_seat" | "uncriticised" | "self_criticised" | "shortened" | "cut_off" | "reduced" | "stale" | "open_dissent" | "broken_ruling";
+  text: string;
+}
 
 /** Your responses to a complete stage; submitting them starts the next stage. */
 export interface SubmitRequest {

@@ -67,7 +67,7 @@ function slider(page, quote) {
     <p class="help">${quote.left_out.length ? html`${quote.left_out.map((one) => html`<span class="left-out">${written(one)}</span>`)}${forBudget ? html`<span>so that it fits your budget</span>` : nothing}` : next ? `Nothing. One step less costs about ${show(quote, next.expected)}.` : "Nothing."}</p></div>`;
 }
 
-/** Sentences on what may happen. @returns {[string, unknown][]} */
+/** Sentences on what may happen. @returns {unknown[][]} */
 function notes(page, quote) {
   const found = [["", `19 of 20 such runs stay below ${show(quote, quote.rarely_above)}. If every answer is as long as it may be, ${show(quote, quote.worst)}.`]];
   const stage = quote.ends_in_stage && titleStage(page, quote.ends_in_stage);
