@@ -19,7 +19,7 @@ SHELL := /bin/sh
 .SUFFIXES:
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help setup run serve test check fmt lint types unit browser golden demo bench bench-web fuzz chaos chaos-full docs lock clean \
+.PHONY: help setup run serve test check fmt lint types types-web unit browser golden demo bench bench-web fuzz chaos chaos-full docs lock clean \
 	trial-local openapi-types openapi-check elsewhere
 
 # Bytecode is written whatever the caller prefers: every command would compile the program again.
@@ -40,17 +40,17 @@ help: ## Print this list
 setup: .venv/.stamp-dev ## Make .venv with all that development needs
 
 run: .venv/.stamp-$(SET) ## Run one whole dialectic into out/; PROMPT="..." says on what
-	@.venv/bin/dialectic run --yes --out out -- "$$RUN_PROMPT"
+	@.venv/bin/dialectic run --process standard --yes --out out -- "$$RUN_PROMPT"
 
 serve: .venv/.stamp-$(SET) ## Serve the web app and the API on this machine, and open the first page
 	@DIALECTIC_OFFLINE_WORDS_PER_S=$${DIALECTIC_OFFLINE_WORDS_PER_S:-250} .venv/bin/dialectic serve --open
 
 test: .venv/.stamp-dev ## Run all tests, properties with all their examples; ARGS="..." goes to pytest
-	@.venv/bin/python tools/browser.py
+	@.venv/bin/python -m tools.browser
 	@HYPOTHESIS_PROFILE=thorough $(PYTEST) -n 3 tests
 
 browser: .venv/.stamp-dev ## Find a Chromium for the browser tests; as root on Debian or Ubuntu, install it
-	@.venv/bin/python tools/browser.py --install
+	@.venv/bin/python -m tools.browser --install
 
 check: lint types test ## Check the code, its form, its arrows and its types, then run all tests
 
@@ -65,6 +65,9 @@ lint: .venv/.stamp-dev ## Check the form of the code, its rules, and that import
 
 types: .venv/.stamp-dev ## Check the types
 	@.venv/bin/mypy $(CODE)
+
+types-web: .venv/.stamp-dev ## Check the types of the web app's modules; fetches the compiler once, with npm
+	@.venv/bin/python -m tools.types_web
 
 # In one process: a second one would import and collect everything again, for half a minute of work.
 unit: .venv/.stamp-dev ## Run the tests that need no database, no process and no long time
@@ -87,7 +90,7 @@ bench: .venv-bench/.stamp-bench ## Measure against the peers; BENCH="..." goes t
 	@.venv-bench/bin/python -m bench $(BENCH)
 
 bench-web: .venv/.stamp-dev ## Measure the web app in a browser
-	@.venv/bin/python -m tools.bench_web
+	@.venv/bin/python -m tools.bench_web $(BENCH)
 
 fuzz: .venv/.stamp-dev ## Send the API thousands of requests made from its description; try every property at length
 	@API_EXAMPLES=100 $(PYTEST) tests/scenario/test_api_schema.py
@@ -128,7 +131,7 @@ lock: .venv/.stamp-$(SET) ## Rewrite requirements/*.lock from pyproject.toml; UP
 	@$(COMPILE) requirements/build.in requirements/openapi.in -o requirements/openapi.lock
 
 clean: ## Remove what was installed and cached; out/ stays
-	@rm -rf .venv .venv.busy .venv-bench .venv-bench.busy .venv-trial .venv-trial.busy .venv-openapi \
+	@rm -rf .venv .venv.busy .venv-bench .venv-bench.busy .venv-trial .venv-trial.busy .venv-openapi .types-web .browser \
 	  .venv-openapi.busy build dist
 	@rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	@find src tests $(wildcard bench chaos trial) requirements -name __pycache__ -type d -prune -exec rm -rf {} +

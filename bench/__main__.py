@@ -20,6 +20,7 @@ import asyncpg
 
 from bench import (
     assembly,
+    capacity,
     compression,
     critical_path,
     events,
@@ -29,6 +30,7 @@ from bench import (
     matching,
     memory,
     money,
+    outcome,
     overhead,
     pace,
     points,
@@ -52,6 +54,7 @@ MEASURES: dict[str, Measure] = {
         critical_path.MEASURE,
         overhead.MEASURE,
         throughput.MEASURE,
+        capacity.MEASURE,
         fan_in.MEASURE,
         growth.MEASURE,
         memory.MEASURE,
@@ -60,6 +63,7 @@ MEASURES: dict[str, Measure] = {
         facts.MEASURE,
         matching.MEASURE,
         points.MEASURE,
+        outcome.MEASURE,
         quality.MEASURE,
         money.MEASURE,
         recovery.MEASURE,

@@ -23,6 +23,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
+from random import Random
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
@@ -101,6 +102,14 @@ def build_text(size_bytes: int) -> str:
     """Build a text that does not compress away, the same each time."""
     digests = (hashlib.sha256(str(number).encode()).hexdigest() for number in itertools.count())
     return "".join(itertools.islice(digests, size_bytes // 64 + 1))[:size_bytes]
+
+
+def build_prose(size_bytes: int, seed: int) -> str:
+    """Build a text of words as long as asked for, another one for each seed."""
+    chance = Random(seed)
+    syllables = [first + second for first in "bdfklmnprst" for second in "aeiou"]
+    words = ("".join(chance.choices(syllables, k=chance.randint(1, 5))) for _ in range(size_bytes))
+    return " ".join(itertools.islice(words, size_bytes // 3))[:size_bytes]
 
 
 def stopping_event() -> asyncio.Event:

@@ -41,7 +41,16 @@ def read_cpu_s(server: Server) -> float:
     pid = embedded.describe_server(server.home).pid
     if pid is None or not Path("/proc/self/stat").exists():
         return 0.0
-    ticks = sum(_read_stat(pid)[11:15])
+    while True:
+        before = _read_stat(pid)[11:15]
+        ticks = sum(before) + _sum_children(pid)
+        # Otherwise one of them has ended meanwhile: was it counted once, twice or not at all?
+        if _read_stat(pid)[13:15] == before[2:]:
+            return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _sum_children(pid: int) -> int:
+    ticks = 0
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             try:
@@ -49,7 +58,7 @@ def read_cpu_s(server: Server) -> float:
             except OSError:  # it has ended meanwhile
                 continue
             ticks += sum(stat[11:13]) if stat[1] == pid else 0
-    return ticks / os.sysconf("SC_CLK_TCK")
+    return ticks
 
 
 def _read_stat(pid: int) -> list[int]:

@@ -8,10 +8,8 @@ step, or its figure changes there. Knows nothing of how points are found again.
 from __future__ import annotations
 
 import functools
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from random import Random
 from uuid import UUID, uuid5
 
@@ -24,6 +22,7 @@ from dialectic.processes.loader import load_process
 from dialectic.provenance.points import build_sections
 from dialectic.provenance.texts import Role, Text
 from dialectic.providers.offline.composer import compose
+from dialectic_simulator.world import load_forms
 
 REQUEST = (
     "A booking service for a village hall that volunteers can run in an hour a week. It must cost "
@@ -88,12 +87,6 @@ class Material:
     documents: Mapping[UUID, Document]
     points: tuple[Planted, ...]
     target: UUID
-
-
-@functools.cache
-def load_forms() -> dict[str, list[tuple[str, ...]]]:
-    content = tomllib.loads((Path(__file__).parent / "point_forms.toml").read_text("utf-8"))
-    return {name: [tuple(form) for form in forms] for name, forms in content.items()}
 
 
 def choose_forms(names: Sequence[str], half: int) -> list[tuple[str, ...]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import os
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -25,6 +26,14 @@ CONNECT_MAX_S = 10.0
 PREPARE_TIMEOUT_S = 120.0
 # What the figures would mean nothing without.
 REQUIRED = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
+# A folder for profiles; if it is set, the server counts what each statement takes.
+PROFILE = os.environ.get("BENCH_PROFILE", "")
+COUNTING = {
+    "shared_preload_libraries": "pg_stat_statements",
+    "pg_stat_statements.track": "all",
+    "pg_stat_statements.track_utility": "on",
+    "pg_stat_statements.track_planning": "on",
+}
 
 
 Fetch = Callable[..., list[Any]]
@@ -107,9 +116,20 @@ def open_server(parent: Path | None) -> Iterator[Server]:
     """Start the server in a temporary folder and remove both afterwards."""
     with tempfile.TemporaryDirectory(prefix="bench-", dir=parent) as name:
         folder = Path(name)
+        if PROFILE:
+            _count_statements(folder)
         with embedded.join_server(folder / "home") as joined:
             server = Server(joined, folder)
             for setting, wanted in REQUIRED.items():
                 found = server.fetch(f"show {setting}")[0][0]
                 assert found == wanted, f"{setting} is {found}"
             yield server
+
+
+def _count_statements(folder: Path) -> None:
+    """Let the server count statements from its next start on."""
+    with embedded.join_server(folder / "home") as joined:
+        server = Server(joined, folder)
+        for setting, wanted in COUNTING.items():
+            server.fetch(f"alter system set {setting} = '{wanted}'")
+    embedded.stop_server(folder / "home")

@@ -43,9 +43,9 @@ def bind(statement: str, *values: object) -> str:
     return statement
 
 
-def build_end(job_id: UUID, *, ends_well: bool) -> str:
+def build_end(session_id: UUID, job_id: UUID, *, ends_well: bool) -> str:
     """Build the statements with which a worker ends its first attempt at a job."""
-    hold = bind(SQL["hold_lease"], job_id, 1)
+    hold = bind(SQL["hold_lease"], job_id, 1, session_id)
     if ends_well:
         return f"{hold}; {bind(SQL['complete'], job_id, 1, '{}', 0)}"
     failure = ("chaos", "It was meant to fail.", "failed", None, None)

@@ -135,7 +135,7 @@ async def race_children(lab: Lab, gate: Gate, parents: Sequence[Parent]) -> None
 
 def build_ends(parent: Parent, step: int) -> list[str]:
     pairs = zip(parent.children, parent.steps[step - 1], strict=True)
-    return [build_end(child, ends_well=ends_well) for child, ends_well in pairs]
+    return [build_end(parent.session_id, child, ends_well=ends_well) for child, ends_well in pairs]
 
 
 def split_by_width(parents: Sequence[Parent], width_max: int) -> Iterator[list[Parent]]:

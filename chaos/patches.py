@@ -29,12 +29,11 @@ def remove_fence() -> None:
     from dialectic.db.tables import jobs
     from dialectic.db.tables.jobs import SQL
 
-    for name in ("hold_lease", "complete"):
-        SQL[name] = replace_part(
-            SQL[name],
-            "attempt_count = $2 and status::text = 'processing'",
-            "$2::integer is not null",
-        )
+    SQL["complete"] = replace_part(
+        SQL["complete"],
+        "attempt_count = $2 and status::text = 'processing'",
+        "$2::integer is not null",
+    )
 
     async def pay_nothing(*_: object) -> None:
         """Money has a fence of its own: a hold that was given up cannot be settled."""

@@ -225,6 +225,13 @@ ALL = {
         Sabotage(
             "no_fence",
             "the end of an attempt does not ask whether the attempt still counts",
+            edits=(
+                Edit(
+                    "functions/session_lock.sql",
+                    "j.attempt_count = p_attempt and j.status::text = 'processing'",
+                    "true",
+                ),
+            ),
             patch=patches.remove_fence,
         ),
         Sabotage(

@@ -33,7 +33,8 @@ async def race_waiters(lab: Lab, gate: Gate, count: int) -> None:
         made = [draw_id(lab.rng) for _ in range(WAITERS)]
         waiters |= dict.fromkeys(made, ends_well)
         statements = [build_waiter(lab, session_id, job_id, waiter) for waiter in made]
-        statements.insert(lab.rng.randrange(WAITERS), build_end(job_id, ends_well=ends_well))
+        end = build_end(session_id, job_id, ends_well=ends_well)
+        statements.insert(lab.rng.randrange(WAITERS), end)
         if len(group) + len(statements) > gate.width:
             await gate.race(group)
             group = []

@@ -49,7 +49,7 @@ def write_types(description: Schema) -> str:
 
 def _declare(name: str, schema: Schema) -> str:
     comment = "".join(_comment(schema, ""))
-    if "properties" in schema:
+    if schema.get("properties"):
         return f"{comment}export interface {name} {_write_object(schema, '')}\n"
     return f"{comment}export type {name} = {_break(_write(schema, ''))};\n"
 

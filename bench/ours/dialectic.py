@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from bench.child import Options, build_text
+from bench.child import Options, build_prose
 from bench.graph import Call, name_call, read_calls
 from bench.ours.engine import PROMPT, open_engine, working
 from dialectic.app import sessions
@@ -36,19 +36,20 @@ class SimulatedProvider:
     """Answers each call after the time that was drawn for it, with a text of a stage's form."""
 
     latencies_s: Mapping[str, float]
-    text: str
+    texts: Mapping[str, str]
 
     async def complete(self, card: ModelCard, request: Request, on_text: OnText) -> Reply:
         del card, on_text
         call = CALL.get()
+        text = self.texts[call]
         await asyncio.sleep(self.latencies_s[call])
         return Reply(
-            text=self.text,
+            text=text,
             finish_reason=FinishReason.STOP,
             raw_finish_reason="stop",
-            usage=Usage(len(request.system) // 4, len(self.text) // 4, UsageSource.REPORTED),
+            usage=Usage(len(request.system) // 4, len(text) // 4, UsageSource.REPORTED),
             request_id=call,
-            raw={"id": call, "text": self.text},
+            raw={"id": call, "text": text},
         )
 
 
@@ -64,7 +65,10 @@ async def dialectic(options: Options) -> dict[str, float]:
     process = load_process("standard")
     provider = SimulatedProvider(
         {call.key: call.latency_s for call in calls},
-        build_document(process, options["text_bytes"]),
+        {
+            call.key: build_document(process, options["text_bytes"], seed)
+            for seed, call in enumerate(calls)
+        },
     )
 
     moved = asyncio.Event()
@@ -99,11 +103,15 @@ async def dialectic(options: Options) -> dict[str, float]:
     return {"wall_s": wall_s}
 
 
-def build_document(process: Process, size_bytes: int) -> str:
-    """Build a text in which every document that any stage expects is found."""
+def build_document(process: Process, size_bytes: int, seed: int) -> str:
+    """Build a text in which every document that any stage expects is found.
+
+    Those of different seeds have little in common: a model that repeats another is asked again.
+    """
     headings = [d.heading for stage in process.order for d in stage.expected_output_artifacts]
-    body = build_text(size_bytes // len(headings))
-    return "".join(f"{heading}\n\n{body}\n\n" for heading in headings)
+    size = size_bytes // len(headings)
+    bodies = [build_prose(size, seed * len(headings) + nth) for nth in range(len(headings))]
+    return "".join(f"{h}\n\n{body}\n\n" for h, body in zip(headings, bodies, strict=True))
 
 
 async def is_over(engine: Engine, account: Account, session_id: UUID) -> bool:

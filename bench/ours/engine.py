@@ -30,12 +30,13 @@ async def open_engine(
     options: Options,
     role: str,
     *,
+    settings: Settings | None = None,
     failpoints: Failpoints | None = None,
     kind: type[Database] = Database,
 ) -> AsyncIterator[Engine]:
     """Open the engine on a database that is migrated already."""
     address = Address(options["url"], is_embedded=True)
-    settings = Settings(home=Path(options["folder"]) / "home")
+    settings = settings or Settings(home=Path(options["folder"]) / "home")
     async with kind.open(address, role, size=POOL_SIZE) as db:
         yield Engine(
             settings=settings,

@@ -10,7 +10,7 @@ from typing import Any
 
 from dbos import DBOS, DBOSConfig, SetWorkflowID
 
-from bench.child import Options, build_text, mark_cpu, say, serve, wait_for_go
+from bench.child import Options, build_prose, build_text, mark_cpu, say, serve, wait_for_go
 from bench.graph import read_calls
 
 QUEUE = "bench"
@@ -237,6 +237,61 @@ async def _read(key: str) -> str:
     return written
 
 
+def capacity(options: Options) -> dict[str, float]:
+    """Count turns, and the processor time of this process, with so many in flight."""
+    texts = {name: build_prose(size, 1) for name, size in options["kept_bytes"].items()}
+    is_whole = "dialectics" in options
+    kept = {"document": texts["document"]} if is_whole else texts
+    calls = read_calls(options.get("calls", ()))
+
+    async def ask(inputs: list[str]) -> dict[str, str]:
+        del inputs
+        await asyncio.sleep(options["latency_s"])
+        return kept
+
+    step = DBOS.step()(ask)
+
+    async def turn(needs: list[str]) -> int:
+        # The step keeps the texts; a result of the workflow would keep them a second time.
+        return len((await step(needs))["document"])
+
+    turn_workflow = DBOS.workflow()(turn)
+
+    async def step_after_step() -> int:
+        done = 0
+        for level in sorted({call.level for call in calls}):
+            handles = [
+                await DBOS.start_workflow_async(turn_workflow, list(call.needs))
+                for call in calls
+                if call.level == level
+            ]
+            done += len([await handle.get_result() for handle in handles])
+        return done
+
+    dialectic_workflow = DBOS.workflow()(step_after_step)
+    launch(options, listens=False)
+    places = asyncio.Semaphore(options["in_flight"])
+
+    async def run() -> None:
+        async with places:
+            await (dialectic_workflow() if is_whole else turn_workflow([]))
+
+    async def main() -> dict[str, float]:
+        runs = options["dialectics"] if is_whole else options["turns"]
+        await asyncio.gather(*(run() for _ in range(1 if is_whole else options["warm_up"])))
+        await asyncio.to_thread(wait_for_go)
+        started, cpu_s = time.perf_counter(), time.process_time()
+        await asyncio.gather(*(run() for _ in range(runs)))
+        wall_s, cpu_s = time.perf_counter() - started, time.process_time() - cpu_s
+        turns = runs * (len(calls) if is_whole else 1)
+        say({"turns": turns, "cpu_s": cpu_s})
+        return {"wall_s": wall_s, "bytes": sum(map(len, kept.values()))}
+
+    found = asyncio.run(main())
+    DBOS.destroy()
+    return found
+
+
 ACTIONS: dict[str, Any] = {
     "prepare": prepare,
     "overhead": overhead,
@@ -245,6 +300,7 @@ ACTIONS: dict[str, Any] = {
     "hold": hold,
     "fan_in": fan_in,
     "dialectic": dialectic,
+    "capacity": capacity,
 }
 
 if __name__ == "__main__":

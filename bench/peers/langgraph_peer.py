@@ -15,7 +15,7 @@ from langgraph.types import Send
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
-from bench.child import Options, build_text, serve
+from bench.child import Options, build_prose, build_text, say, serve, wait_for_go
 from bench.graph import Call, read_calls
 
 POOL_SIZE = 10
@@ -131,7 +131,19 @@ class Turn(TypedDict):
 
 async def dialectic(options: Options) -> dict[str, float]:
     """Time a whole dialectic: each step fans out with `Send`, and a node gathers what it made."""
-    text = build_text(options["text_bytes"])
+    graph = build_dialectic(options, build_text(options["text_bytes"]))
+    async with open_saver(options["url"]) as saver:
+        compiled = graph.compile(checkpointer=saver)
+        config = {"configurable": {"thread_id": str(uuid4())}}
+        started = time.perf_counter()
+        done = await compiled.ainvoke({"texts": {}}, config, durability="sync")
+        wall_s = time.perf_counter() - started
+    assert len(done["texts"]) == len(options["calls"])
+    return {"wall_s": wall_s}
+
+
+def build_dialectic(options: Options, text: Any) -> Any:
+    """Build the graph of a whole dialectic, whose calls all write the same."""
     levels: dict[int, list[Call]] = {}
     for call in read_calls(options["calls"]):
         levels.setdefault(call.level, []).append(call)
@@ -168,14 +180,54 @@ async def dialectic(options: Options) -> dict[str, float]:
         graph.add_edge(f"turn_{level}", f"gather_{level}")
         before = f"gather_{level}"
     graph.add_edge(before, END)
+    return graph
+
+
+class KeptState(TypedDict):
+    """What a turn keeps: its document, the record of its call, what is cut out of the document."""
+
+    texts: dict[str, str]
+
+
+async def capacity(options: Options) -> dict[str, float]:
+    """Count turns, and the processor time of this process, with so many in flight."""
+    texts = {name: build_prose(size, 1) for name, size in options["kept_bytes"].items()}
+    is_whole = "dialectics" in options
+    graph: Any
+    if is_whole:
+        graph = build_dialectic(options, texts["document"])
+        given: Any = {"texts": {}}
+        runs, warm_up, at_once = options["dialectics"], 1, options["dialectics"]
+    else:
+
+        async def node(_state: KeptState) -> dict[str, dict[str, str]]:
+            await asyncio.sleep(options["latency_s"])
+            return {"texts": texts}
+
+        graph = StateGraph(KeptState)
+        graph.add_node("node", node)
+        graph.add_edge(START, "node")
+        graph.add_edge("node", END)
+        given = {"texts": {}}
+        runs, warm_up, at_once = options["turns"], options["warm_up"], options["in_flight"]
+    places = asyncio.Semaphore(at_once)
     async with open_saver(options["url"]) as saver:
         compiled = graph.compile(checkpointer=saver)
-        config = {"configurable": {"thread_id": str(uuid4())}}
-        started = time.perf_counter()
-        done = await compiled.ainvoke({"texts": {}}, config, durability="sync")
-        wall_s = time.perf_counter() - started
-    assert len(done["texts"]) == len(options["calls"])
-    return {"wall_s": wall_s}
+
+        async def run() -> None:
+            async with places:
+                config = {"configurable": {"thread_id": str(uuid4())}}
+                await compiled.ainvoke(given, config, durability="sync")
+
+        await asyncio.gather(*(run() for _ in range(warm_up)))
+        await asyncio.to_thread(wait_for_go)
+        started, cpu_s = time.perf_counter(), time.process_time()
+        await asyncio.gather(*(run() for _ in range(runs)))
+        wall_s, cpu_s = time.perf_counter() - started, time.process_time() - cpu_s
+    turns = runs * (len(options["calls"]) if is_whole else 1)
+    size = len(texts["document"]) if is_whole else sum(map(len, texts.values()))
+    say({"turns": turns, "cpu_s": cpu_s})
+    return {"wall_s": wall_s, "bytes": size}
 
 
 ACTIONS: dict[str, Any] = {
@@ -183,6 +235,7 @@ ACTIONS: dict[str, Any] = {
     "overhead": overhead,
     "fan_in": fan_in,
     "dialectic": dialectic,
+    "capacity": capacity,
 }
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
@@ -78,6 +78,30 @@ def replace_in_turn(
             _flush(file)
             draft.rename(path)
         flush_folder(path.parent)
+
+
+def replace_all_in_turn(
+    folder: Path, contents: Mapping[str, bytes], *, is_there: Callable[[Path, bytes], bool]
+) -> None:
+    """Do the same with several files of one folder, and flush the folder once.
+
+    A file is left as it is if `is_there` returns true for its path and its bytes.
+    """
+    with contextlib.ExitStack() as drafts:
+        written: list[tuple[BinaryIO, Path, Path]] = []
+        for name in sorted(contents):  # two writers lock the same files in the same order
+            path, draft = folder / name, folder / build_draft_name(name)
+            file = drafts.enter_context(_locked_draft(draft, create=True, wait_s=LOCK_WAIT_S))
+            if not is_there(path, contents[name]):
+                file.truncate()
+                file.write(contents[name])
+                file.flush()
+                written.append((file, draft, path))
+        for file, _, _ in written:
+            os.fsync(file.fileno())
+        for _, draft, path in written:
+            draft.rename(path)
+        flush_folder(folder)
 
 
 def clear_draft(path: Path) -> None:

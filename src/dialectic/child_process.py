@@ -26,7 +26,7 @@ class ChildLimits:
     """The limits of a child."""
 
     # CPU time, and twice that in wall-clock time.
-    cpu_s: int
+    cpu_s: float
     memory_bytes_max: int
     answer_bytes_max: int
 

@@ -22,11 +22,11 @@ MEMORY_BYTES_MAX = 2_000_000_000
 ANSWER_BYTES_MAX = 400_000_000
 
 
-def render_json(text: str) -> bytes:
+def render_json(text: str, *, cpu_s: float = CPU_S) -> bytes:
     """Render a text; the answer is a `RenderedDocument`."""
     if len(text) <= IN_THREAD_CHARS_MAX:
         return _dump(render_text(text))
-    limits = ChildLimits(CPU_S, MEMORY_BYTES_MAX, ANSWER_BYTES_MAX)
+    limits = ChildLimits(cpu_s, MEMORY_BYTES_MAX, ANSWER_BYTES_MAX)
     data = repair_halves(text).encode()
     try:
         code, out = run_child("dialectic.rendering", [], data, limits)

@@ -124,6 +124,9 @@ class Settings:
     storage_secret_access_key: Secret | None = _secret("The S3 key itself.")
     storage_session_token: Secret | None = _secret("The session token of a temporary S3 key.")
     default_models: str = _setting("", _TEXT, "Models of a run that names none, comma separated.")
+    default_process: str = _setting(
+        "", _TEXT, "Process of a command's run that names none; without it, standard."
+    )
     offline_words_per_s: float = _setting(
         0.0, _number(0.0, 1_000_000.0), "How fast offline models write, to watch them; 0: at once."
     )

@@ -61,6 +61,8 @@ class App:
                 return _tell({"calls": []})
             case "GET", "/report":
                 return _tell(build_report(log.calls).as_json())
+            case "GET", "/plants":
+                return _tell(self.desk.describe_plants())
             case _:
                 return None
 

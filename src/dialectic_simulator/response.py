@@ -6,7 +6,6 @@ The caller passes in everything about the call and its manner; equal input gives
 from __future__ import annotations
 
 import email.utils
-import hashlib
 from dataclasses import dataclass, field, replace
 from random import Random
 
@@ -38,6 +37,8 @@ from dialectic_simulator.stream_damage import (
     pick_middle,
 )
 from dialectic_simulator.text import (
+    Author,
+    build_dice,
     build_pieces,
     cut_tokens,
     decide_rest,
@@ -64,7 +65,7 @@ class Call:
     ask: Ask
     facts: Facts
     manner: Manner
-    seed: int
+    author: Author
     input_tokens: int
     # The number of this call among equal calls.
     try_number: int = 1
@@ -85,14 +86,8 @@ class Call:
     def roll(self, purpose: str) -> Random:
         """Return a random generator that depends on the call's words, not on its time."""
         return build_dice(
-            self.seed, purpose, self.ask.model, self.ask.hash_messages(), self.try_number
+            self.author.seed, purpose, self.ask.model, self.ask.hash_messages(), self.try_number
         )
-
-
-def build_dice(*parts: str | int) -> Random:
-    """Build a random generator that depends on these words and numbers alone."""
-    text = "\x1f".join(str(part) for part in parts)
-    return Random(hashlib.sha256(text.encode("utf-8", "replace")).digest())
 
 
 def check_window(ask: Ask, facts: Facts, input_tokens: int, wire: Wire) -> None:
@@ -133,7 +128,7 @@ def decide_cap(call: Call) -> int:
 def decide_answer(call: Call) -> Answer:
     """Decide the text, the finish reason and the reported usage."""
     manner, written = call.manner, read_written(call.ask)
-    document = write_document(call.ask, manner, seed=call.seed, edition=call.edition)
+    document = write_document(call.ask, manner, call.author, edition=call.edition)
     tokens = split_tokens(decide_rest(document, written, manner), call.facts.tokenizer)
     cap = decide_cap(call)
     if manner.cut_after_tokens is not None and (manner.cut_each_turn or not written):

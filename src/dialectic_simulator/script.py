@@ -31,8 +31,10 @@ from pydantic import (
 
 from dialectic.core.models.model import VOCABULARIES
 from dialectic.errors import ConfigurationError
+from dialectic_simulator.agents import Agent, WorldSettings
 from dialectic_simulator.conversation import Route, WireName
 from dialectic_simulator.faults import EVERY_WIRE, FAULTS, NO_FAULT, Fault
+from dialectic_simulator.world import World, draw_world
 
 DEFAULT_ENDPOINT = "default"
 NAME = r"^[a-z0-9][a-z0-9-]{0,39}$"
@@ -173,6 +175,29 @@ class Script(_Part):
         default_factory=dict
     )
     rules: tuple[Rule, ...] = ()
+    # Planted points, and the models that carry them through their prompts, by name or pattern.
+    world: WorldSettings | None = None
+    agents: dict[StrictStr, Agent] = Field(default_factory=dict)
+
+    def draw_world(self) -> World | None:
+        """Draw the points of the world, if there is one."""
+        if self.world is None:
+            return None
+        settings = self.world
+        return draw_world(
+            self.seed,
+            points=settings.points,
+            wrong=float(settings.wrong),
+            lone=float(settings.lone),
+            owners=max(1, len(self.agents)),
+        )
+
+    def find_agent(self, model: str) -> tuple[int, Agent] | None:
+        """Find the agent that a model is, with its place: the first name or pattern that fits."""
+        for place, (name, agent) in enumerate(self.agents.items()):
+            if fnmatch.fnmatchcase(model, name):
+                return place, agent
+        return None
 
     def get_facts(self, model: str) -> Facts:
         """Find the facts about a model: by its name, by the first pattern, else the defaults."""
@@ -210,6 +235,8 @@ def merge_manners(manners: Iterable[Manner]) -> Manner:
 # -- loading --------------------------------------------------------------------------------------
 
 _FORMS: dict[str, type[BaseModel]] = {
+    "world": WorldSettings,
+    "agents": Agent,
     "default": Section,
     "endpoints": Section,
     "models": Facts,
@@ -278,6 +305,8 @@ def _hint(name: str, known: Iterable[str]) -> str:
 def _find_troubles(script: Script) -> Iterator[str]:
     if DEFAULT_ENDPOINT in script.endpoints:
         yield f"`endpoints.{DEFAULT_ENDPOINT}`: write it as `[{DEFAULT_ENDPOINT}]`."
+    if script.agents and script.world is None:
+        yield "`agents`: they need a world. Add a section `[world]`."
     for name, facts in script.models.items():
         yield from _find_model_troubles(name, facts)
     for where, manner in script.manners:

@@ -24,7 +24,6 @@ from dialectic_simulator.log import CallLog, LoggedCall, price_call
 from dialectic_simulator.response import (
     Call,
     build_chat,
-    build_dice,
     build_fault_trouble,
     build_plain,
     build_refusal,
@@ -39,14 +38,18 @@ from dialectic_simulator.routes import (
 )
 from dialectic_simulator.script import Facts, Manner, Rule, Script, Section, merge_manners
 from dialectic_simulator.text import (
+    Author,
+    build_dice,
     build_vector,
     choose_edition,
     count_ask_tokens,
     read_opening,
     read_written,
     spoil_vector,
+    write_document,
 )
 from dialectic_simulator.wire import CountingWire, VectorWire, refuse
+from dialectic_simulator.world import hash_text
 
 BODY_BYTES_MAX = 32_000_000
 # The models offered by a script that names none; any other name works just as well.
@@ -129,6 +132,7 @@ class Desk:
         self.gates = Gates()
         self._clock, self._wall_clock = clock, wall_clock
         self._started_s = clock()
+        self.world = script.draw_world()
         self.reset()
 
     def reset(self) -> None:
@@ -138,7 +142,24 @@ class Desk:
         self._limits = {name: Limits(self._load_section(name)) for name in names}
         self.gates.release_all()
         self.log.clear()
+        self._plants: dict[str, JsonObject] = {}
         self._started_s = self._clock()
+
+    def describe_plants(self) -> JsonObject:
+        """Describe the points of the world, and those of each document that an agent wrote."""
+        points = [] if self.world is None else self.world.as_json()
+        return {"points": points, "documents": dict(self._plants)}
+
+    def _note_plants(self, call: Call) -> None:
+        if self.world is None or call.author.agent is None:
+            return
+        text = write_document(call.ask, call.manner, call.author, edition=call.edition)
+        found = self.world.read(text)
+        self._plants[hash_text(text)] = {
+            "model": call.ask.model,
+            "states": sorted(found.states),
+            "rejects": sorted(found.rejects),
+        }
 
     def _load_section(self, endpoint: str) -> Section:
         section = self.script.find_section(endpoint)
@@ -162,7 +183,7 @@ class Desk:
             ask=ask,
             facts=self.script.get_facts(ask.model),
             manner=manner,
-            seed=self.script.seed,
+            author=self._get_author(ask),
             input_tokens=0,
             try_number=try_number,
             edition=self._choose_edition(target, ask, manner),
@@ -196,9 +217,13 @@ class Desk:
         key = json.dumps([target.endpoint, ask.model, ask.system, task, ask.variant])
         if read_written(ask):
             editions = self._counts.openings[key]
-            return choose_edition(ask, manner, seed=self.script.seed, editions=editions)
+            return choose_edition(ask, manner, self._get_author(ask), editions=editions)
         self._counts.openings[key] += 1
         return self._counts.openings[key]
+
+    def _get_author(self, ask: Ask) -> Author:
+        """Get who writes for a model."""
+        return Author(self.script.seed, self.world, self.script.find_agent(ask.model))
 
     async def answer(self, visit: Visit) -> Response:
         """Answer a call with text or an error; only an admitted call waits at gates."""
@@ -247,6 +272,7 @@ class Desk:
         call, target = visit.call, visit.target
         match target.route:
             case Route.CHAT:
+                self._note_plants(call)
                 return build_chat(call)
             case Route.COUNT_TOKENS:
                 assert isinstance(call.wire, CountingWire), "only these have the route"

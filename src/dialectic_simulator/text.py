@@ -18,26 +18,58 @@ import math
 import re
 import struct
 from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
 
 from dialectic.providers.offline.provider import compose_document, find_tail, read_conversation
 from dialectic.tokens.encodings import load_encoding
+from dialectic_simulator.agents import Agent, Mind
 from dialectic_simulator.conversation import Ask, Piece
 from dialectic_simulator.script import Manner
+from dialectic_simulator.world import World
 
 _SPACE = re.compile(r"\s+")
 _WORD = re.compile(r"\S")
+
+
+def build_dice(*parts: str | int) -> Random:
+    """Build a random generator that depends on these words and numbers alone."""
+    text = "\x1f".join(str(part) for part in parts)
+    return Random(hashlib.sha256(text.encode("utf-8", "replace")).digest())
+
 
 read_opening = functools.lru_cache(maxsize=64)(read_conversation)
 compose_cached = functools.lru_cache(maxsize=64)(compose_document)
 
 
-def write_document(ask: Ask, manner: Manner, *, seed: int, edition: int) -> str:
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who writes the documents of a model: an offline model, or an agent of a world."""
+
+    seed: int
+    world: World | None = None
+    # The agent with its place among all.
+    agent: tuple[int, Agent] | None = None
+
+    def write(self, ask: Ask, task: str, variant: str) -> str:
+        """Write the document for a task; equal tasks get equal documents."""
+        if self.world is None or self.agent is None:
+            return compose_cached(ask.model, ask.system, task, seed=str(self.seed), variant=variant)
+        place, agent = self.agent
+        chance = build_dice(self.seed, "agent", ask.model, ask.system, task, variant)
+        # The filler must not repeat points of its own accord.
+        empty = self.world.remove_points(task)
+        filler = compose_cached(ask.model, ask.system, empty, seed=str(self.seed), variant=variant)
+        return Mind(self.world, agent, place, chance).answer(task, filler)
+
+
+def write_document(ask: Ask, manner: Manner, author: Author, *, edition: int) -> str:
     """Write the whole document that answers a conversation."""
     if manner.text is not None:
         return manner.text
     task, _ = read_opening(ask.turns)
     variant = " ".join(filter(None, [ask.variant, str(edition)]))
-    document = compose_cached(ask.model, ask.system, task, seed=str(seed), variant=variant)
+    document = author.write(ask, task, variant)
     # A prompt may contain a lone surrogate, and a document may quote it.
     return document.encode("utf-8", "replace").decode()
 
@@ -47,12 +79,12 @@ def read_written(ask: Ask) -> str:
     return read_opening(ask.turns)[1]
 
 
-def choose_edition(ask: Ask, manner: Manner, *, seed: int, editions: int) -> int:
+def choose_edition(ask: Ask, manner: Manner, author: Author, *, editions: int) -> int:
     """Find which of several documents a conversation continues: the one that begins like it."""
     written = read_written(ask)
 
     def likeness(edition: int) -> int:
-        document = write_document(ask, manner, seed=seed, edition=edition)
+        document = write_document(ask, manner, author, edition=edition)
         return measure_common(document, written)
 
     return max(range(1, max(1, editions) + 1), key=likeness)

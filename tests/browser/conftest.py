@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,6 +32,7 @@ from tests.browser.site import Person, Site, open_site
 from tests.database.job_table import database_of_a_module
 from tools.browser import HOW, find_browser, must_have_one
 
+FOLDER = Path(__file__).parent
 # Read before the settings of the caller are forgotten.
 CHROMIUM = find_browser()
 FLAGS = [
@@ -56,19 +59,43 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(lacking)
 
 
-@pytest.fixture(scope="module")
-def browser(site: Site) -> Iterator[Browser]:
-    """One browser for the tests of a module.
+class Launched:
+    """The browser of this process while browser tests follow each other.
 
-    Its driver takes the event loop of this thread while it lives, so it ends with the module, and
-    the server is there before it.
+    Its driver takes the event loop of this thread while it lives, so it ends before other tests.
     """
+
+    stack = ExitStack()
+    browser: Browser | None = None
+
+    @classmethod
+    def get(cls) -> Browser:
+        if cls.browser is None:
+            assert CHROMIUM is not None, f"No browser was found. {HOW}"
+            playwright = cls.stack.enter_context(sync_playwright())
+            cls.browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+            cls.stack.callback(cls.browser.close)
+        return cls.browser
+
+    @classmethod
+    def end(cls) -> None:
+        cls.browser = None
+        cls.stack.close()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Iterator[None]:
+    """End the browser after the last of the browser tests that follow each other."""
+    yield
+    if nextitem is None or FOLDER not in nextitem.path.parents:
+        Launched.end()
+
+
+@pytest.fixture(scope="module")
+def browser(site: Site) -> Browser:
+    """The browser of all browser tests; the server is there before it."""
     del site
-    assert CHROMIUM is not None, f"No browser was found. {HOW}"
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield opened
-        opened.close()
+    return Launched.get()
 
 
 @pytest.fixture(scope="session")
@@ -81,6 +108,7 @@ def site_address(server: embedded.Server, template: str) -> Iterator[Address]:
 def site(site_address: Address, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with open_site(site_address, tmp_path_factory.mktemp("site")) as opened:
         yield opened
+        Launched.end()  # before the server: it would wait for the connections
 
 
 @dataclass

@@ -23,6 +23,7 @@ from dialectic.providers.offline.provider import OfflineProvider
 from dialectic.settings import Settings
 from dialectic.worker.worker import Worker
 from dialectic_simulator import Simulator, open_simulator
+from tests.browser import planted
 from tests.scenario.api_in_process import Api, ApiUser, open_api
 from tests.scenario.simulated_endpoints import (
     KEY,
@@ -42,7 +43,9 @@ SPECIAL: dict[str, dict[str, Any]] = {
     "broken": {"fault": "401_key"},
     "fickle": {},
 }
-RULES = [{"endpoint": "fickle", "tries": "1", "fault": "401_key"}]
+# Two more write texts whose claims, critics and fates are known (`tests.browser.planted`).
+SPECIAL |= planted.build_endpoints()
+RULES = [{"endpoint": "fickle", "tries": "1", "fault": "401_key"}, *planted.list_rules()]
 PROMPT = "A booking service for a village hall that volunteers can run in an hour a week."
 
 

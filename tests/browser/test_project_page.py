@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from playwright.sync_api import BrowserContext, Page, Route, expect
+from playwright.sync_api import BrowserContext, FilePayload, Page, Route, expect
 
 from dialectic.core.access import Scope
 from tests.browser.conftest import PHONE, Open, Watch
@@ -398,3 +398,51 @@ def test_a_project_that_cannot_be_loaded_says_why(
     page.unroute("**/plan")
     page.get_by_role("button", name="Try again").click()
     expect_column(page, "Rooms", "Pending")
+
+
+# -- import ---------------------------------------------------------------------------------------
+
+
+def export(project: PlannedProject) -> bytes:
+    url = f"{project.person.site.url}/api/v1/projects/{project.id}/export"
+    answer = httpx2.get(url, headers={"Authorization": f"Bearer {project.person.token}"})
+    assert answer.is_success, answer.text
+    return answer.content
+
+
+def test_an_exported_project_is_imported_on_the_page_and_a_wrong_file_says_so(
+    page: Page, project: PlannedProject, open_context: Open, watch: Watch
+) -> None:
+    site = project.person.site
+    archive = FilePayload(name="hall.zip", mimeType="application/zip", buffer=export(project))
+    broken = FilePayload(**{**archive, "buffer": archive["buffer"][:-600]})
+    text = FilePayload(**{**archive, "buffer": b"just a text"})
+    berta = site.add_user()
+    page = open_context(berta).new_page()
+    page.goto(site.url)
+    page.get_by_role("button", name="Import a project").click()
+    dialog = page.get_by_role("dialog", name="Import a project")
+    expect(dialog.locator("#import-file")).to_be_focused()
+    check_axe(page)
+    send = dialog.get_by_role("button", name="Import", exact=True)
+
+    # What is not a zip file is not sent; what is broken the server refuses; the choice stays.
+    dialog.locator("#import-file").set_input_files([text])
+    before = len(watch.list_paths("/api/v1/projects/import"))
+    send.click()
+    expect(dialog.get_by_role("alert")).to_be_visible()
+    assert len(watch.list_paths("/api/v1/projects/import")) == before
+    watch.allow("status of 4")
+    dialog.locator("#import-file").set_input_files([broken])
+    expect(dialog.get_by_role("alert")).to_have_count(0)
+    send.click()
+    expect(dialog.get_by_role("alert")).to_be_visible()
+    assert berta.ask("GET", "/projects")["items"] == []
+
+    dialog.locator("#import-file").set_input_files([archive])
+    send.click()
+    expect(page).to_have_url(re.compile(r"/projects/[0-9a-f-]{36}$"))
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Village hall")
+    (imported,) = berta.ask("GET", "/projects")["items"]
+    assert page.url.endswith(imported["id"])
+    assert len(watch.list_paths("/api/v1/projects/import")) == before + 2

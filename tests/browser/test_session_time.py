@@ -238,6 +238,7 @@ def test_a_replay_ends_as_the_page_is_begins_with_nothing_and_has_links_to_its_m
     if thesis.get_attribute("aria-expanded") == "true":
         thesis.click()
     expect(thesis).to_have_attribute("aria-expanded", "false")
+    expect(page.locator(".survived")).to_be_visible()
     as_it_is = read_page(page)
 
     page.keyboard.press("r")
@@ -376,4 +377,7 @@ def test_with_324_jobs_each_view_is_small_and_an_event_changes_little_of_it(
 
         expect(page.locator(marks.get(tab, '.activity-line[data-kind="failure"]'))).to_have_count(1)
     asked = [path for path in watch.list_paths("/api/") if path.startswith("/api/v1/sessions")]
-    assert len(asked) == len(PARTS)
+    assert len([path for path in asked if path.endswith("/board")]) == len(PARTS)
+    # What survived is compared by the server: the outcome asks for it, and nothing else does.
+    compared = {path.rpartition("/")[2].partition("?")[0] for path in asked} - {"board"}
+    assert compared <= {"claims", "worth"}

@@ -144,13 +144,34 @@ def test_signing_out_ends_all_tabs_and_forgets_what_was_kept(
     page.evaluate("() => localStorage.setItem('dialectic:u:t:prompt', 'half a prompt')")
 
     page.get_by_role("button", name="Account").click()
-    page.get_by_role("button", name="Sign out").click()
+    page.get_by_role("button", name="Sign out", exact=True).click()
 
     for tab in (page, other):
         expect(tab).to_have_url(re.compile("/sign-in"))
     assert page.evaluate("() => Object.keys(localStorage)") == []
     page.goto(site.url)
     expect(page).to_have_url(re.compile("/sign-in"))
+
+
+def test_signing_out_everywhere_ends_every_browser_of_the_person_and_no_other(
+    open_context: Open, site: Site, anna: Person, watch: Watch
+) -> None:
+    watch.allow("status of 401")
+    here, there = open_context(anna).new_page(), open_context(anna).new_page()
+    berta = open_context(site.add_user()).new_page()
+    for page in (here, there, berta):
+        page.goto(f"{site.url}/settings/notifications")
+        expect(page.get_by_role("button", name="Sign out everywhere")).to_be_visible()
+
+    here.get_by_role("button", name="Sign out everywhere").click()
+    here.get_by_role("dialog").get_by_role("button", name="Sign out everywhere").click()
+
+    expect(here).to_have_url(re.compile("/sign-in"))
+    # The other browser's stream ends with its session; what is on its page stays.
+    expect(there.get_by_role("dialog", name="Sign in again")).to_be_visible()
+    berta.reload()
+    expect(berta.get_by_role("heading", name="Settings")).to_be_visible()
+    assert anna.ask("GET", "/me")["user_id"]
 
 
 def test_two_servers_on_one_machine_stay_signed_in_next_to_each_other(

@@ -58,3 +58,29 @@ def test_a_second_visit_asks_for_the_shell_and_the_data_alone(
     )
     assert sizes
     assert not any(sizes)
+
+
+def test_the_argument_map_is_loaded_when_someone_looks_at_it(
+    page: Page, site: Site, anna: Person, watch: Watch
+) -> None:
+    session = anna.make_session("Repair café")
+    sizes: dict[str, int] = {}
+
+    def note(found: Response) -> None:
+        sizes[found.url] = int(found.headers.get("content-length", 0))
+
+    page.on("response", note)
+    page.goto(f"{site.url}/sessions/{session['id']}")
+    expect(page.locator(".hero .sentence").first).to_be_visible()
+    before = {path.rpartition("/")[2] for path in watch.list_paths("/assets/")}
+    assert not before & {"map.js", "claim.js", "claims.js", "coverage.js", "session_map.css"}
+
+    known = set(sizes)
+    page.keyboard.press("2")
+    expect(page.get_by_text("claims appear with the first proposal")).to_be_visible()
+
+    loaded = {url: size for url, size in sizes.items() if url not in known and "/assets/" in url}
+    names = {url.rpartition("/")[2] for url in loaded}
+    assert "map.js" in names
+    assert not names & {"coverage.js", "dissent.js"}
+    assert sum(loaded.values()) < 28_000

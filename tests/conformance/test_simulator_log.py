@@ -13,6 +13,7 @@ import pytest
 
 from dialectic.errors import ConfigurationError
 from dialectic_simulator import Simulator, WireName, open_simulator
+from dialectic_simulator.world import hash_text
 from tests.conformance.raw_client import (
     ANTHROPIC,
     CONTINUE,
@@ -316,3 +317,24 @@ async def test_a_port_that_is_taken_is_said_to_be() -> None:
         with refusing(ConfigurationError, reason="port_taken", subject=str(simulator.port)):
             async with open_simulator(port=simulator.port):
                 pass
+
+
+async def test_the_points_of_a_cut_answer_and_of_its_continuation_are_those_of_one_document() -> (
+    None
+):
+    script: dict[str, Any] = {
+        "world": {"points": 12, "wrong": 0.25},
+        "agents": {"agent*": {"knows": 1.0}},
+        "rules": [{"turns": 0, "cut_after_tokens": 150}],
+    }
+    async with open_simulator(script) as simulator, connect(simulator, OPENAI) as client:
+        first = await client.ask(PROMPT, model="agent1")
+        rest = await client.ask(PROMPT, first.text, CONTINUE, model="agent1")
+        await client.ask(PROMPT, model="bystander")
+        told = (await client.http.get(simulator.url("/plants"))).json()
+    assert len(told["points"]) == 12
+    assert sum(point["is_wrong"] for point in told["points"]) == 3
+    document = told["documents"].pop(hash_text(first.text + rest.text))
+    assert document["model"] == "agent1"
+    assert sorted(document["states"]) == [point["id"] for point in told["points"]]
+    assert told["documents"] == {}

@@ -6,7 +6,7 @@ import asyncio
 import re
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -86,6 +86,10 @@ class Oddity:
     asked: list[bytes] = field(default_factory=list)
 
     async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError, asyncio.IncompleteReadError), closing(writer):
+            await self._answer(reader, writer)
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
         length = re.search(rb"content-length: (\d+)", head.lower())
         await reader.readexactly(int(length[1]) if length else 0)
@@ -96,7 +100,6 @@ class Oddity:
             await writer.drain()
         else:
             await reader.read()  # until the other side has had enough
-        writer.close()
 
     @property
     def access(self) -> BucketAccess:
@@ -115,10 +118,20 @@ class Oddity:
 @asynccontextmanager
 async def opening(*answers: bytes) -> AsyncIterator[Oddity]:
     oddity = Oddity(list(answers))
-    server = await asyncio.start_server(oddity.talk, "127.0.0.1", 0)
+    talks: list[tuple[asyncio.Task[None], asyncio.StreamWriter]] = []
+
+    def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        talks.append((asyncio.create_task(oddity.talk(reader, writer)), writer))
+
+    server = await asyncio.start_server(begin, "127.0.0.1", 0)
     oddity.port = server.sockets[0].getsockname()[1]
     async with server:
         yield oddity
+    # A client may keep a connection for later; every one is closed before the loop is.
+    for talk, _ in talks:
+        talk.cancel()
+    await asyncio.gather(*(talk for talk, _ in talks), return_exceptions=True)
+    await asyncio.gather(*(writer.wait_closed() for _, writer in talks), return_exceptions=True)
 
 
 def build_answer(status: int, code: str = "", body: bytes = b"") -> bytes:

@@ -162,7 +162,10 @@ class JobTable:
 
     @asynccontextmanager
     async def begin(self, isolation: str = "read committed") -> AsyncIterator[AdminConnection]:
-        """Another worker's transaction; the test commits it, or it never was."""
+        """Another worker's transaction; the test commits it, or it never was.
+
+        Its locks are gone afterwards: the server ends the connection before `close` returns.
+        """
         connection = await connect(self.address, WORKER_ROLE)
         try:
             await set_clock(connection.fetch, self.clock)
@@ -172,7 +175,7 @@ class JobTable:
             )
             yield connection
         finally:
-            connection.terminate()
+            await connection.close(timeout=PATIENCE_S)
 
     # -- jobs in ----------------------------------------------------------------------------------
 
@@ -196,8 +199,7 @@ class JobTable:
         ]
 
         async def work(connection: Connection) -> None:
-            for child in children:
-                await jobs.insert_job(connection, parent.tenant_id, child)
+            await jobs.insert_jobs(connection, parent.tenant_id, children)
             await jobs.wait(connection, parent, jobs.Wait(total_steps=total_steps, **policy))
 
         await self.transact(work)

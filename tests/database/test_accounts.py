@@ -492,6 +492,30 @@ async def test_a_browser_goes_over_only_to_where_its_user_belongs(db: Database) 
     assert (await enter(db, back.cookie.reveal())).tenant_id == owner.tenant_id
 
 
+async def test_signing_out_everywhere_ends_the_sessions_of_a_user_in_every_tenant(
+    db: Database,
+) -> None:
+    owner, there = await found_organization(db)
+    other, _ = await found_organization(db)
+
+    async def sign_in(caller: Caller) -> str:
+        token = (await issue(db, caller)).secret.reveal()
+        begun = await accounts.open_session(db, token, requests_per_minute=MANY)
+        return begun.cookie.reveal()
+
+    ended = [await sign_in(owner), await sign_in(owner), await sign_in(there)]
+    kept = await sign_in(other)
+    program = (await issue(db, owner)).secret.reveal()
+
+    await accounts.close_sessions(db, await enter(db, ended[0]))
+
+    for cookie in ended:
+        with pytest.raises(TokenInvalid):
+            await enter(db, cookie)
+    assert (await enter(db, kept)).user_id == other.user_id
+    assert (await authenticate(db, program)).user_id == owner.user_id
+
+
 async def test_a_browser_that_came_in_with_an_organisations_token_stays_there(db: Database) -> None:
     owner, there = await found_organization(db)
     session = await accounts.open_session(

@@ -127,6 +127,7 @@ async def test_a_stage_with_steps_holds_its_recipe_under_the_keys_of_the_process
         "readers_max": None,
         "per_source_max": None,
         "length": {"words_min": 1500, "share_of_input": 0.45, "words_max": 8000},
+        "second_look": False,
         "expected_output_tokens": None,
         "inputs_required": [
             {

@@ -43,6 +43,9 @@ ONLY_APP = {
     ("figures", "load_figures"),
     ("records", "drop_seat"),
     ("records", "settle_stages"),
+    ("records", "hold_session"),
+    ("records", "hold_sessions_of_project"),
+    ("records", "hold_funded"),
     ("drafts", "watch"),
     ("drafts", "read"),
     *(("endpoints", f"{verb}_endpoint") for verb in ("insert", "replace", "delete")),
@@ -50,6 +53,8 @@ ONLY_APP = {
 ONLY_WORKER = {
     ("jobs", "claim"),
     ("jobs", "turn_away"),
+    ("jobs", "hold_lease"),
+    ("jobs", "hold_plan"),
     ("jobs", "rerun_job"),
     ("jobs", "extend_leases"),
     ("jobs", "find_due"),
@@ -58,6 +63,7 @@ ONLY_WORKER = {
     ("jobs", "list_lanes"),
     ("jobs", "list_taken"),
     ("jobs", "sweep"),
+    ("records", "save_document"),
     ("files", "take_waiting_files"),
     ("files", "take_files"),
     ("ledger", "sweep"),
@@ -319,11 +325,8 @@ async def test_a_statement_about_jobs_finds_them_by_an_index(busy: Address) -> N
                 assert CONTRIBUTIONS not in scanned, name
 
 
-# But for the one that locks other plan jobs beside its own.
 FENCED = [
-    name
-    for name, text in load_queries("jobs").items()
-    if "id = $1 and attempt_count = $2" in text and name != "hold_plan"
+    name for name, text in load_queries("jobs").items() if "id = $1 and attempt_count = $2" in text
 ]
 
 
@@ -334,6 +337,9 @@ async def test_what_ends_an_attempt_finds_its_job_by_the_key_however_many_are_al
         for name in FENCED:
             found = find_indexes(await explain(connection, load_queries("jobs")[name]))
             assert found == {f"{JOBS}_pkey"}, name
+    async with watched(resting, "force_generic_plan") as (connection, plans):
+        await connection.execute(load_queries("jobs")["hold_lease"], PENDING_ID, 1, OURS.id)
+    assert set().union(*(find_indexes(plan) for _, plan in plans)) == {f"{JOBS}_pkey"}
 
 
 @asynccontextmanager
@@ -459,6 +465,43 @@ async def test_files_that_are_written_are_found_by_their_paths_however_many_wait
     assert "dialectic_files_pkey" in found
     assert found & {"files_waiting", "files_of_a_project", "resources_of_a_project"} == set()
     assert find_unplanned(["content is not null", "f.sha256 <> p_hashes"], plans) == []
+
+
+FILL_TEXTS = """
+    insert into dialectic.dialectic_project_resources
+      (tenant_id, id, project_id, user_id, resource_type, content, storage_path, mime_type,
+       size_bytes)
+    select $1, gen_random_uuid(), $2, $3, 'document', 'a text', 'project/' || n, 'text/markdown', 1
+    from generate_series(1, 2000) n
+"""
+
+
+async def test_texts_of_a_project_are_put_by_their_paths_however_many_there_are(
+    busy: Address,
+) -> None:
+    texts = [
+        {
+            "id": PARENT_ID,
+            "resource_type": "document",
+            "text": "another text",
+            "path": f"project/{number}",
+            "mime_type": "text/markdown",
+            "notes": [],
+        }
+        for number in (7, 8)
+    ]
+    async with watched(busy, "force_generic_plan") as (connection, plans):
+        # The rows that others refer to are not the point here.
+        await connection.execute("set local session_replication_role = replica")
+        await connection.execute(FILL_TEXTS, OURS.id, OURS.id, OURS.id)
+        await connection.execute("analyze dialectic.dialectic_project_resources")
+        plans.clear()
+        put = "select from dialectic.put_resources($1, $1, $1, $2::text::jsonb)"
+        await connection.execute(put, OURS.id, json.dumps(texts))
+    assert find_unplanned(["with given as"], plans) == []
+    found = set().union(*(find_indexes(plan) for _, plan in plans))
+    assert "dialectic_project_resources_tenant_id_storage_path_key" in found
+    assert found & {"resources_of_a_project", "files_of_a_project", "files_waiting"} == set()
 
 
 def find_unplanned(statements: list[str], plans: Plans) -> list[str]:

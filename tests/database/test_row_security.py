@@ -18,6 +18,7 @@ from dialectic.db.pool import APP_ROLE, OWNER_ROLE, WORKER_ROLE, Address, Connec
 from dialectic.db.tables import jobs
 from dialectic.db.tables.records import open_account
 from dialectic.postgres import embedded
+from tests.cases import each_case
 from tests.database.connections import connected, undone
 from tests.database.tenant_rows import (
     TABLES,
@@ -109,7 +110,7 @@ FUNCTIONS_OF_BOTH = {
     *("admit_call", "report_call", "match_dialectic_chunks", "add_tallies"),
     *("reserve_funds", "load_funds", "read_funds", "is_under_way", "list_read_versions"),
     *("settle_hold", "void_hold", "lose_hold"),
-    *("mark_files_written", "make_description_due"),
+    *("mark_files_written", "make_description_due", "name_session_lock"),
 }
 MAKING_MONEY = {
     *("open_wallet", "fund_wallet", "set_wallet_count_only", "limit_wallet"),
@@ -126,7 +127,7 @@ FUNCTIONS = {
     | MAKING_MONEY
     | KNOWING_PEOPLE
     | {"load_figures"}
-    | {"drop_seat", "settle_stages"}
+    | {"drop_seat", "settle_stages", "hold_session"}
     | {"watch_drafts", "read_drafts"},
     WORKER_ROLE: FUNCTIONS_OF_BOTH
     | {"sweep_access"}
@@ -138,14 +139,15 @@ FUNCTIONS = {
         "take_messages",
         "find_session_due",
         "rerun_needed",
+        *("hold_lease", "hold_plan"),
         "take_discarded_files",
         "write_drafts",
         "sweep_drafts",
     },
 }
 
-every_table = pytest.mark.parametrize("table", TABLES)
-every_role = pytest.mark.parametrize("role", ROLES)
+every_table = each_case("table", TABLES)
+every_role = each_case("role", ROLES)
 
 
 def may(role: str, command: str, table: str) -> bool:
@@ -557,7 +559,7 @@ async def test_row_security_that_is_off_is_noticed(shared: Address, table: str) 
                 assert await attempt(connection, THEIRS, act) == ALLOWED
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("statements", "breach"),
     [
         ("alter policy tenant_select on chats using (true)", "chats: policy tenant_select"),

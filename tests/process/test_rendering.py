@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
-from dialectic import rendering
 from dialectic.contract.documents import RenderedDocument
 from dialectic.core.documents.safe_html import render_plain, render_text
 from dialectic.rendering import IN_THREAD_CHARS_MAX, render_json
@@ -24,9 +21,8 @@ def test_a_long_text_is_rendered_as_a_short_one_is() -> None:
     ]
 
 
-def test_a_text_that_takes_too_long_is_shown_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rendering, "CPU_S", 0.01)
-    assert json.loads(render_json(LONG))["html"] == render_plain(LONG).html
+def test_a_text_that_takes_too_long_is_shown_as_it_is() -> None:
+    assert json.loads(render_json(LONG, cpu_s=0.01))["html"] == render_plain(LONG).html
 
 
 def test_half_characters_are_repaired_on_the_way() -> None:

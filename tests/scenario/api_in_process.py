@@ -17,7 +17,7 @@ import httpx2
 from fastapi import FastAPI
 from starlette.datastructures import State
 
-from dialectic.api.app import PING_S, build_api, build_app
+from dialectic.api.app import FORM_MAX_S, PING_S, build_api, build_app
 from dialectic.app import accounts, sessions
 from dialectic.app.changes import build_source
 from dialectic.app.transaction import Tenant
@@ -168,6 +168,7 @@ async def open_api(
     *,
     patience_s: float = 30.0,
     ping_s: float = PING_S,
+    form_max_s: float = FORM_MAX_S,
     **settings: Any,
 ) -> AsyncIterator[Api]:
     """Open the API on a database, which may have been used before."""
@@ -183,7 +184,13 @@ async def open_api(
         drafts = home / "drafts"
         drafts.mkdir(parents=True, exist_ok=True)
         app = build_app(
-            engine, hub, listens_at="0.0.0.0", api=copy_api(), drafts=drafts, ping_s=ping_s
+            engine,
+            hub,
+            listens_at="0.0.0.0",
+            api=copy_api(),
+            drafts=drafts,
+            ping_s=ping_s,
+            form_max_s=form_max_s,
         )
         anna = await let_in(engine, app, f"anna {uuid4().hex}")
         ben = await let_in(engine, app, f"ben {uuid4().hex}")

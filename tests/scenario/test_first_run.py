@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import stat
 import subprocess
 import sys
@@ -12,9 +13,11 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from dialectic.config_file import read_config
+from dialectic.web import pages
 from dialectic_simulator import Simulator, open_simulator
 from tests.command_pool import CommandResult
 from tests.problems import list_codes, list_commands
@@ -119,19 +122,26 @@ def add_endpoint(newcomer: Newcomer) -> None:
 # -- the first run ---------------------------------------------------------------------------------
 
 
-async def test_one_key_one_command_and_one_question_lead_to_a_plan(newcomer: Newcomer) -> None:
-    question = (("Models of your runs", "\n"),)
+async def test_one_key_one_command_and_two_questions_lead_to_a_plan(newcomer: Newcomer) -> None:
+    questions = (("Models of your runs", "\n"), ("Which one do your runs use", "quick\n"))
     screen = await newcomer.sit(
-        "run", PROMPT, "--out", "plans", answers=question, OPENAI_API_KEY=KEY
+        "run", PROMPT, "--out", "plans", answers=questions, OPENAI_API_KEY=KEY
     )
     assert screen.code == 0, screen.text
     assert screen.unasked == ()
-    assert screen.text.count("]: ") == 1, "one question"
+    assert screen.text.count("]: ") == 1, "one question about models"
+    assert screen.text.count("Which one") == 1, "and one about the process"
+    assert [price in screen.text for price in ("57 calls", "11 calls")] == [True, True]
     assert KEY not in screen.text
     (plan,) = (newcomer.folder / "plans").glob("*/Pending")
     assert list(plan.iterdir())
     stored = read_config(newcomer.home.path / "config.toml")
     assert stored["default_models"] == f"{LUNA}*3"
+    assert stored["default_process"] == "quick"
+    dry = await newcomer.type("run", PROMPT, "--dry-run", "--json", OPENAI_API_KEY=KEY)
+    quoted = json.loads(dry.stdout)
+    assert quoted["process"] == "quick"
+    assert [one["process"] for one in quoted["others"]] == ["standard"]
     theses = {path.name for path in (newcomer.folder / "plans").rglob("1_thesis/*_1_thesis.md")}
     assert len(theses) == 3
     balance = await newcomer.type("wallet", "balance", "--json")
@@ -324,7 +334,42 @@ def list_static(source: Path) -> dict[str, int]:
     return found
 
 
-async def test_the_installed_wheel_leads_from_a_key_to_a_plan(
+# Loaded by every Python of the environment: it reaches this machine alone.
+WITHOUT_NETWORK = """
+import socket
+connect = socket.socket.connect
+def connect_here(self, address):
+    if self.family != socket.AF_UNIX and address[0] not in ("127.0.0.1", "::1", "localhost"):
+        raise OSError(f"no network: {address}")
+    return connect(self, address)
+socket.socket.connect = connect_here
+"""
+
+
+def list_served(program: Path, environment: dict[str, str]) -> dict[str, bytes]:
+    """Serve with a program, without any other on the path; ask for all that its shells name."""
+    tools = program.parent / "nothing"
+    tools.mkdir()
+    command = [str(program), "serve", "--port", "0", "--no-worker"]
+    with subprocess.Popen(
+        command, env={**environment, "PATH": str(tools)}, stdout=subprocess.PIPE, text=True
+    ) as serving:
+        try:
+            assert serving.stdout is not None
+            url = next(line.strip() for line in serving.stdout if line.startswith("http://"))
+            found: dict[str, bytes] = {}
+            for page in pages.PAGES:
+                shell = httpx2.get(f"{url}{page.replace('{', '').replace('}', '')}").text
+                for path in set(re.findall(r'"(/assets/\w+/[^"]+)"', shell)) - found.keys():
+                    answer = httpx2.get(f"{url}{path}")
+                    assert answer.is_success, path
+                    found[path] = answer.content
+            return {path.split("/", 3)[3]: body for path, body in found.items()}
+        finally:
+            serving.terminate()
+
+
+async def test_the_installed_wheel_leads_from_a_key_to_a_plan_and_serves_every_asset(
     newcomer: Newcomer, tmp_path: Path
 ) -> None:
     """The program is installed from its wheel; what it depends on is there already."""
@@ -341,6 +386,7 @@ async def test_the_installed_wheel_leads_from_a_key_to_a_plan(
     (site,) = (tmp_path / "venv").glob("lib/python*/site-packages")
     others = next(path for path in map(Path, sys.path) if path.name == "site-packages")
     (site / "others.pth").write_text(f"{others}\n")
+    (site / "sitecustomize.py").write_text(WITHOUT_NETWORK)
     # Every file of the web app came along: what runs is what is in the repository.
     assert list_static(site) == list_static(root / "src")
     screen = await asyncio.to_thread(
@@ -354,3 +400,8 @@ async def test_the_installed_wheel_leads_from_a_key_to_a_plan(
     )
     assert screen.code == 0, screen.text
     assert list((newcomer.folder / "plans").glob("*/Pending/*"))
+    program, environment = tmp_path / "venv" / "bin" / "dialectic", newcomer.build_environment()
+    served = await asyncio.to_thread(lambda: list_served(program, environment))
+    assert {"app.css", "js/app.js", "js/views/session.js", "css/session.css"} <= served.keys()
+    static = root / "src" / "dialectic" / "web" / "static"
+    assert served == {path: (static / path).read_bytes() for path in served}

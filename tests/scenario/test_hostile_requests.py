@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,6 @@ from uuid import uuid4
 import httpx2
 import pytest
 
-from dialectic.api import shared_page
 from dialectic.api.server import open_server
 from dialectic.db.pool import Address
 from dialectic.postgres import embedded
@@ -50,13 +50,19 @@ def shared(server: embedded.Server, template: str) -> Iterator[Address]:
         yield made
 
 
-@pytest.fixture
-async def site(shared: Address, tmp_path: Path) -> AsyncIterator[Site]:
+@asynccontextmanager
+async def open_hostile(shared: Address, folder: Path, **options: Any) -> AsyncIterator[Site]:
     async with (
-        open_api(shared, tmp_path / "home") as api,
+        open_api(shared, folder / "home", **options) as api,
         open_server(api.app, api.hub, host="127.0.0.1", port=0) as running,
     ):
         yield Site(api, running.url)
+
+
+@pytest.fixture
+async def site(shared: Address, tmp_path: Path) -> AsyncIterator[Site]:
+    async with open_hostile(shared, tmp_path) as opened:
+        yield opened
 
 
 def list_operations(*methods: str) -> Iterator[tuple[str, str]]:
@@ -88,18 +94,17 @@ async def test_a_form_with_more_fields_than_a_browser_sends_is_refused(site: Sit
     assert opened.status_code == 200
 
 
-async def test_a_form_that_drips_in_is_given_up(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(shared_page, "BODY_MAX_S", 0.2)
-    path = await share(site.api.anna, pass_phrase="correct horse battery")
-    host, port = site.url.removeprefix("http://").split(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
-    head = f"POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 100\r\n\r\npass"
-    writer.write(head.encode())
-    async with asyncio.timeout(PATIENCE_S):
-        status = (await reader.readline()).split()[1]
-    writer.close()
+async def test_a_form_that_drips_in_is_given_up(shared: Address, tmp_path: Path) -> None:
+    async with open_hostile(shared, tmp_path, form_max_s=0.2) as site:
+        path = await share(site.api.anna, pass_phrase="correct horse battery")
+        host, port = site.url.removeprefix("http://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        head = f"POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 100\r\n\r\npass"
+        writer.write(head.encode())
+        async with asyncio.timeout(PATIENCE_S):
+            status = (await reader.readline()).split()[1]
+        writer.close()
+        await writer.wait_closed()
     assert status == b"408"
 
 

@@ -1,7 +1,8 @@
 """Plain English: words that make a reader stop are not used.
 
 Read are the product, its documents, and the names and docstrings of tests. Not read are the words
-that models read and write: the prompts of processes and the vocabulary of the offline models.
+that models read and write: the prompts of processes, the vocabulary of the offline models and the
+points of seeded agents.
 """
 
 from __future__ import annotations
@@ -20,15 +21,18 @@ BANNED = (
 PATTERN = re.compile(rf"\b(?:{'|'.join(BANNED)})\b", re.IGNORECASE)
 # A system user, by name.
 QUOTED = re.compile(r"""["'`]nobody["'`]""")
-MODELS_WORDS = ("processes/**/*.md", "providers/offline/vocabulary.toml")
+MODELS_WORDS = (
+    "dialectic/processes/**/*.md",
+    "dialectic/providers/offline/vocabulary.toml",
+    "dialectic_simulator/point_forms.toml",
+)
 PAGES = [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))]
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def list_sources() -> list[Path]:
     """The text files of the product."""
-    package = ROOT / "src" / "dialectic"
-    left_out = {path for pattern in MODELS_WORDS for path in package.glob(pattern)}
+    left_out = {path for pattern in MODELS_WORDS for path in (ROOT / "src").glob(pattern)}
     found = [
         path
         for pattern in ("*.py", "*.sql", "*.toml", "*.md", "*.js", "*.html")

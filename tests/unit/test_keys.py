@@ -138,18 +138,16 @@ def test_a_key_that_moves_into_the_file_leaves_the_keyring(tmp_path: Path, keyri
     assert reveal(load(tmp_path)) == CANARY
 
 
-def test_a_keyring_that_keeps_plain_text_does_not_count(
-    keyring: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(keyring, "priority", 0.5)
+def test_a_keyring_that_keeps_plain_text_does_not_count(keyring: object) -> None:
+    vars(keyring)["priority"] = 0.5
     assert not has_keyring()
 
 
 def test_a_locked_keyring_lets_work_wait_and_says_what_helps(
-    tmp_path: Path, keyring: object, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, keyring: object
 ) -> None:
     store_key(tmp_path, NAME, Secret(CANARY), KeyPlace.KEYRING)
-    monkeypatch.setattr(keyring, "is_locked", True)
+    vars(keyring)["is_locked"] = True
     settings = load(tmp_path)
     settings.reveal_keys()  # a key that nothing needs stops nothing
     with refusing(KeyMissing, NAME, reason="keyring", action=RemedyAction.CONFIGURE):

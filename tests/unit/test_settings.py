@@ -27,6 +27,7 @@ DEFAULTS = {
     "storage_secret_access_key": None,
     "storage_session_token": None,
     "default_models": "",
+    "default_process": "",
     "offline_words_per_s": 0.0,
     "embedder": "builtin/static",
     "max_continuations": 5,

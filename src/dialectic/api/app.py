@@ -45,6 +45,8 @@ EXPORTS_AT_ONCE = 4
 DOCUMENTS_READ_AT_ONCE = 2
 # A streamed chat reply sends a comment after this silence.
 PING_S = 15.0
+# The form of a shared report passes no other limit: its sender is unknown.
+FORM_MAX_S = 20.0
 
 
 def build_app(
@@ -55,15 +57,17 @@ def build_app(
     api: FastAPI | None = None,
     drafts: Path | None = None,
     ping_s: float = PING_S,
+    form_max_s: float = FORM_MAX_S,
 ) -> ASGIApp:
     """Build the application around an open engine and an open event hub.
 
     `api` is a result of `build_api`, if the caller has one; do not share it between applications.
-    Archives are written into `drafts` on their way, by default the system's temporary folder.
+    Archives are written into `drafts` on their way, by default the system's temporary folder. The
+    form of a shared report may take `form_max_s` to arrive.
     """
     app, metrics = api or build_api(), Metrics()
     app.state.engine, app.state.hub = engine, hub
-    app.state.drafts, app.state.ping_s = drafts, ping_s
+    app.state.drafts, app.state.ping_s, app.state.form_max_s = drafts, ping_s, form_max_s
     app.state.checks = health.build_checks(engine, hub, metrics)
     app.state.long_requests = LongRequests(engine.db)
     app.state.live_answers = LiveAnswers()

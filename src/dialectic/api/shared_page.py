@@ -20,8 +20,6 @@ from dialectic.core.documents.shared_pages import build_message_page, build_phra
 from dialectic.errors import DialecticError, NotFound, TooManyRequests
 
 BODY_BYTES_MAX = 4_096
-# These bodies pass no other limit: their senders are unknown.
-BODY_MAX_S = 20.0
 FIELDS_MAX = 5
 FIELD = "pass_phrase"
 GONE = "This link leads nowhere: it has ended, or was never there."
@@ -47,7 +45,7 @@ async def show_shared_report(secret: str, request: Request) -> Response:
 async def unlock_shared_report(secret: str, request: Request) -> Response:
     """Show a report whose pass phrase was entered."""
     try:
-        async with asyncio.timeout(BODY_MAX_S):
+        async with asyncio.timeout(request.app.state.form_max_s):
             fields = await _read_form(request)
     except TimeoutError:
         page = build_message_page("This form arrived too slowly. Send it again.")

@@ -336,6 +336,16 @@ async def close_session(db: Database, caller: Caller) -> None:
     await db.transact(caller.tenant_id, work)
 
 
+async def close_sessions(db: Database, caller: Caller) -> None:
+    """Close all browser sessions of the caller's user, in every tenant; the caller's tenant last.
+
+    A failure on the way leaves the caller signed in, to try again.
+    """
+    tenants = await db.transact(caller.tenant_id, lambda c: store.list_tenants(c, caller.user_id))
+    for tenant in sorted(tenants, key=lambda each: each.id == caller.tenant_id):
+        await db.transact(tenant.id, lambda c: store.revoke_sessions(c, caller.user_id))
+
+
 async def switch_session(db: Database, caller: Caller, tenant_id: UUID) -> BrowserSession:
     """Switch to another tenant, if the user has a personal token; close the old session."""
     session_id = caller.token_id

@@ -6,7 +6,7 @@ of events tells changes with the same parts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -58,6 +58,14 @@ class Scene:
     told: Mapping[UUID, RunningCall] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """What is enough of a scene to tell which of its jobs and documents changed."""
+
+    job_ids: Collection[UUID]
+    document_ids: Collection[UUID]
+
+
 async def load_board(
     tenant: Tenant,
     session_id: UUID,
@@ -100,9 +108,14 @@ async def load_scene(
     session_id: UUID,
     iteration: int | None = None,
     *,
-    with_forecast: bool = True,
+    only: Excerpt | None = None,
+    with_plan: bool = True,
 ) -> Scene:
-    """Load the rows of one iteration of a session, in a few statements."""
+    """Load the rows of one iteration of a session, in a few statements.
+
+    An excerpt has all jobs, which stages are counted by, but only the named documents, the charges
+    of what is named, and no forecast.
+    """
     session = await records.load_session(connection, session_id)
     number = iteration or session["iteration_count"]
     if number > session["iteration_count"]:
@@ -113,6 +126,9 @@ async def load_scene(
             subject=str(number),
             limit=session["iteration_count"],
         )
+    named = None if only is None else only.document_ids
+    documents = await board.list_documents(connection, session_id, number, named)
+    charged = None if only is None else {*only.job_ids, *_list_writers(documents)}
     return Scene(
         session=session,
         extras=await board.load_extras(connection, session_id),
@@ -120,13 +136,18 @@ async def load_scene(
         iteration=number,
         stages=await board.list_stages(connection, session_id, number),
         jobs=await board.list_jobs(connection, session_id, number),
-        documents=await board.list_documents(connection, session_id, number),
+        documents=documents,
         feedback=await board.list_feedback(connection, session_id, number),
-        charges=await board.list_charges(connection, session_id),
-        plan=await board.list_plan(connection, session_id, number),
-        forecast=await _forecast(engine, connection, tenant_id, session) if with_forecast else None,
+        charges=await board.list_charges(connection, session_id, charged),
+        plan=await board.list_plan(connection, session_id, number) if with_plan else [],
+        forecast=None if only else await _forecast(engine, connection, tenant_id, session),
         told=await board.list_running(connection, session_id),
     )
+
+
+def _list_writers(documents: Iterable[asyncpg.Record]) -> set[UUID]:
+    """List the jobs that wrote documents."""
+    return {row["job_id"] for row in documents if row["job_id"] is not None}
 
 
 async def load_documents(
@@ -139,7 +160,6 @@ async def load_documents(
         return []
     found: list[BoardDocument] = []
     process = await load_pinned(engine, connection, session["process_template_id"])
-    charges = await board.list_charges(connection, session_id)
     for iteration in range(1, session["iteration_count"] + 1):
         rows = await board.list_documents(connection, session_id, iteration, ids)
         if rows:
@@ -152,7 +172,7 @@ async def load_documents(
                 jobs=[],
                 documents=rows,
                 feedback=await board.list_feedback(connection, session_id, iteration),
-                charges=charges,
+                charges=await board.list_charges(connection, session_id, _list_writers(rows)),
                 plan=[],
                 forecast=None,
             )

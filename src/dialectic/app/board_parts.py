@@ -35,6 +35,7 @@ from dialectic.core.job_phase import derive_phase
 from dialectic.core.job_status import ENDED, JobStatus
 from dialectic.core.needs import FAILED
 from dialectic.core.process.definition import Process, Stage, Step, Strategy
+from dialectic.core.seats import list_active, list_makers
 from dialectic.core.session_state import NeedCode, Phase, SessionState, list_allowed
 from dialectic.errors import PlanError
 from dialectic.pipeline.outline import StageSeats, count_documents
@@ -189,9 +190,8 @@ def _list_seated(scene: Scene, slug: str) -> tuple[int, ...]:
     for row in scene.stages:
         if row["stage_slug"] == slug:
             return tuple(row["seats"])
-    return tuple(
-        seat.seat for seat in list_seats(scene.session, scene.process) if not seat.has_left
-    )
+    active = list_active(len(scene.session["model_names"]), scene.session["dropped_seats"])
+    return list_makers(scene.process.load_stage(slug), active, scene.session["lead_model_index"])
 
 
 def _count_planned(scene: Scene, stage: Stage) -> Counter[str]:

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from pydantic.main import IncEx
 
-from dialectic.app.board import Scene, load_documents, load_scene
+from dialectic.app.board import Excerpt, Scene, load_documents, load_scene
 from dialectic.app.board_money import build_money, build_needs, collect_facts
 from dialectic.app.board_parts import (
     build_documents,
@@ -95,7 +95,8 @@ class _Reader:
             if row.session_id == session_id and iteration in (None, row.iteration):
                 known = ids.setdefault(row.kind, {})
                 known[row.id] = min(row.changed_in, known.get(row.id, row.changed_in))
-        # The forecast takes longer than everything else: once a second, or if the session changed.
+        # All documents, all charges and the forecast take longest: once a second, or if the session
+        # changed.
         told = self.question.told
         is_compared = "session" in ids or told.can_tell_money(session_id, self.question.now_s)
         try:
@@ -105,7 +106,8 @@ class _Reader:
                 self.question.tenant_id,
                 session_id,
                 iteration,
-                with_forecast=is_compared,
+                only=None if is_compared else Excerpt(ids.get("job", ()), ids.get("document", ())),
+                with_plan=False,
             )
         except NotFound:
             return []

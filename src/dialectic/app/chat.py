@@ -81,20 +81,11 @@ async def send(
     async with asking.paying():
         turns, outcome = await asking.converse(continues=question.continue_until_complete)
         said = build_exchange(question_id, message, card, turns, outcome)
-        replaces_id = question.rewind_from_message_id
 
         async def work(connection: Connection) -> bool:
-            is_kept = chat.is_new or await chats.lock(connection, chat.id)
-            if is_kept and replaces_id is not None:
-                await chats.rewind(connection, chat.id, replaces_id)
-            if is_kept:
-                await chats.save_exchange(
-                    connection,
-                    tenant_id=account.tenant_id,
-                    user_id=account.user_id,
-                    chat=chat,
-                    said=said,
-                )
+            is_kept = await _save(
+                connection, account, chat, said, replaces_id=question.rewind_from_message_id
+            )
             await asking.settle(connection, turns, said.answer_id)
             return is_kept
 
@@ -103,6 +94,20 @@ async def send(
         # The answer was paid for, but its chat does not exist any more.
         raise NotFound(f"Chat {chat.id} was deleted before its answer was saved.")
     return _describe(chat.id, said)
+
+
+async def _save(
+    connection: Connection, account: Account, chat: Chat, said: Exchange, replaces_id: UUID | None
+) -> bool:
+    """Save a question with its answer; return False if the chat does not exist any more."""
+    if not chat.is_new and not await chats.lock(connection, chat.id):
+        return False
+    if replaces_id is not None:
+        await chats.rewind(connection, chat.id, replaces_id)
+    await chats.save_exchange(
+        connection, tenant_id=account.tenant_id, user_id=account.user_id, chat=chat, said=said
+    )
+    return True
 
 
 async def estimate(engine: Engine, account: Account, question: ChatRequest) -> ChatEstimate:

@@ -248,29 +248,7 @@ async def create_edition(
     With versions to continue, it goes on with their turns instead of beginning again.
     """
     connection, first = tx.connection, await _load_first(tx, first_id)
-    if session["phase"] in HALTED:
-        raise Conflict(
-            f"Session {session['id']} is {session['phase']}.",
-            reason=f"session_{session['phase']}",
-        )
-    status = await connection.fetchval(
-        SQL["find_stage_status"], session["id"], first.iteration_number, first.stage
-    )
-    if status in ("waiting", "generating"):
-        raise Conflict(
-            f"Stage {first.stage!r} is still running. Regenerate its documents when it is "
-            "complete.",
-            reason="stage_at_work",
-            subject=first.stage,
-        )
-    job_id = first.job_id
-    written_by = None if job_id is None else await jobs.find_job(connection, job_id)
-    if written_by is None:
-        raise Conflict(
-            "This contribution was imported without its job, so it cannot be regenerated. "
-            "Edit it instead.",
-            reason="imported",
-        )
+    written_by = await _check_rewritable(connection, session, first)
     edition = 1 + await connection.fetchval(SQL["find_last_version"], first.id, first.session_id)
     payload = parse_payload(written_by.payload).model_copy(
         update={
@@ -292,6 +270,35 @@ async def create_edition(
     )
     await jobs.insert_job(connection, tx.account.tenant_id, new)
     return new.id
+
+
+async def _check_rewritable(
+    connection: Connection, session: asyncpg.Record, first: ContributionRecord
+) -> jobs.StoredJob:
+    """Load the job that wrote a document; raise if it cannot be written again now."""
+    if session["phase"] in HALTED:
+        raise Conflict(
+            f"Session {session['id']} is {session['phase']}.",
+            reason=f"session_{session['phase']}",
+        )
+    status = await connection.fetchval(
+        SQL["find_stage_status"], session["id"], first.iteration_number, first.stage
+    )
+    if status in ("waiting", "generating"):
+        raise Conflict(
+            f"Stage {first.stage!r} is still running. Regenerate its documents when it is "
+            "complete.",
+            reason="stage_at_work",
+            subject=first.stage,
+        )
+    written_by = None if first.job_id is None else await jobs.find_job(connection, first.job_id)
+    if written_by is None:
+        raise Conflict(
+            "This contribution was imported without its job, so it cannot be regenerated. "
+            "Edit it instead.",
+            reason="imported",
+        )
+    return written_by
 
 
 async def price(tenant: Tenant, contribution_id: UUID) -> Price:

@@ -25,6 +25,7 @@ from dialectic.limits import admission
 
 async def pause(tx: Transaction, session_id: UUID, job_id: UUID) -> None:
     """Pause a job that is not running, until a person resumes it."""
+    await sessions.lock(tx, session_id)
     if await jobs.pause_job(tx.connection, session_id, job_id):
         await _tell(tx.connection, session_id, job_id)
         return
@@ -40,6 +41,7 @@ async def pause(tx: Transaction, session_id: UUID, job_id: UUID) -> None:
 
 async def resume(tx: Transaction, session_id: UUID, job_id: UUID, *, approves_spend: bool) -> None:
     """Resume a paused job; a call above the spending limit needs approval."""
+    await sessions.lock(tx, session_id)
     await admission.allow_probes(tx.connection, session_id)
     if await jobs.resume_job(tx.connection, session_id, job_id, approves_spend=approves_spend):
         return
@@ -63,6 +65,7 @@ async def resume(tx: Transaction, session_id: UUID, job_id: UUID, *, approves_sp
 
 async def cancel(tx: Transaction, session_id: UUID, job_id: UUID) -> None:
     """Cancel a job and the jobs that depend on it; its worker aborts a running call."""
+    await sessions.lock(tx, session_id)
     if await jobs.cancel_job(tx.connection, session_id, job_id):
         return
     status = await _load_status(tx.connection, session_id, job_id)

@@ -358,6 +358,7 @@ async def delete(tx: Transaction, project_id: UUID) -> None:
     """
     connection = tx.connection
     # Lock in this order, like a session start: the sessions first, then the project.
+    await connection.execute(SQL["hold_sessions_of_project"], project_id)
     await connection.execute(SQL["lock_sessions_of_project"], project_id)
     await connection.execute(SQL["lock_project"], project_id)
     project = await get(tx, project_id)

@@ -13,7 +13,7 @@ from datetime import datetime
 from dialectic.app import projects
 from dialectic.app.projects import CheckedRun, check_run
 from dialectic.app.transaction import Tenant, Transaction
-from dialectic.contract.quotes import CheaperRun, RunQuote
+from dialectic.contract.quotes import CheaperRun, ProcessPrice, RunQuote
 from dialectic.contract.sessions import RunRequest
 from dialectic.core.documents.file_paths import ResourceKind
 from dialectic.core.models.model import ModelCard
@@ -40,8 +40,12 @@ from dialectic.pipeline.call_estimate import Terms
 from dialectic.pipeline.estimate import Brief, build_quote
 from dialectic.pipeline.gather import Item
 from dialectic.pipeline.learned import load_earlier
+from dialectic.pipeline.outline import seat_stages
+from dialectic.processes.loader import load_named
 
 SQL = load_queries("quotes")
+# Processes that make the same documents, with many calls or with few.
+ALTERNATIVES = ("standard", "quick")
 
 
 async def quote_run(
@@ -69,6 +73,7 @@ async def quote_run(
     funds = await _load_run_funds(engine, account, run.budget_credits)
     limits = expect_limits(engine, quote, run.cards, funds)
     smaller = list_smaller(process, quote_of, models=models, before=before)
+    others = await _quote_others(engine, account, request, run, given)
     return RunQuote.build(
         quote,
         funds=funds,
@@ -81,7 +86,25 @@ async def quote_run(
         fits=rungs is not None,
         left_out=list(list_left_out(process, models=models)),
         smaller=smaller if lists_smaller else [],
+        others=[one for one in others if one.calls != quote.planned_calls],
     )
+
+
+async def _quote_others(
+    engine: Engine, account: Account, request: RunRequest, run: CheckedRun, given: _Given
+) -> list[ProcessPrice]:
+    """Price the same run with the other process that makes the same documents."""
+    found: list[ProcessPrice] = []
+    if run.process.name not in ALTERNATIVES:
+        return found
+    for name in ALTERNATIVES:
+        other = load_named(name, own=engine.settings.own_processes)
+        slugs = {stage.slug for stage in other.order}
+        if name != run.process.name and request.until in {None, *slugs}:
+            changed = replace(run, process=other)
+            quote_of = await _prepare_quotes(engine, account, request, changed, given)
+            found.append(ProcessPrice.build(quote_of(other), title=other.file.title))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +193,8 @@ async def _prepare_quotes(
     engine: Engine, account: Account, request: RunRequest, run: CheckedRun, given: _Given
 ) -> Callable[[Process], Quote]:
     """Load the inputs of a quote for a run and its smaller versions."""
-    brief = replace(given.brief, domain=run.domain)
+    seats = seat_stages(run.process, range(1, len(run.cards) + 1), run.lead)
+    brief = replace(given.brief, domain=run.domain, seats=seats)
     terms = build_terms(
         engine,
         run.process,

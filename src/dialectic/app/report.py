@@ -7,12 +7,23 @@ import functools
 from dataclasses import dataclass
 from uuid import UUID
 
+from dialectic.app import accounts, provenance, rulings
+from dialectic.app.lineage import load_scene
 from dialectic.app.transaction import Tenant
+from dialectic.contract.claims import Claim
+from dialectic.contract.feedback import Ruling
 from dialectic.contract.sessions import SessionPlan
+from dialectic.core.access import Caller
 from dialectic.core.documents.plan_files import PLAN_PAGE
 from dialectic.core.documents.plan_page import PlanPage
 from dialectic.core.documents.plan_sources import list_finished
 from dialectic.core.documents.report import CostLine, ReportSource, build_report
+from dialectic.core.documents.report_map import (
+    ReportClaim,
+    ReportCritic,
+    ReportFate,
+    ReportMap,
+)
 from dialectic.core.documents.report_names import hide_models
 from dialectic.core.money.price import format_credits
 from dialectic.core.transfer.rows import ProjectRows, ResourceRow
@@ -83,9 +94,61 @@ async def build_session_report(
         for cost in await engine.db.transact(tenant_id, look)
     ]
     total = await find_cost(engine, tenant_id, session_id) or _read_stored_cost(rows, session_id)
-    source = ReportSource(rows, session, page, texts, costs, total, has_drafts=options.drafts)
+    claims = await _load_map(engine, tenant_id, session_id)
+    source = ReportSource(
+        rows, session, page, texts, costs, total, has_drafts=options.drafts, claims=claims
+    )
     # In a thread: rendering hundreds of documents would block the event loop.
     return await asyncio.to_thread(_build, source, options)
+
+
+async def _load_map(engine: Engine, tenant_id: UUID, session_id: UUID) -> ReportMap:
+    """Compare the texts of the last iteration, for as long as that takes."""
+    tenant = await _open_owner(engine, tenant_id, session_id)
+    found = await provenance.list_claims(tenant, session_id, wait_s=None)
+    made = {one.subject_id: one for one in await tenant.run(rulings.list_rulings, session_id)}
+    scene = await tenant.run(load_scene, session_id)
+    order = [stage.slug for stage in scene.process.order]
+    judged = {fate.stage for claim in found.claims for fate in claim.fates}
+    birth = found.claims[0].stage if found.claims else ""
+    critics = next((slug for slug in order if slug not in judged | {birth}), "")
+    return ReportMap(
+        claims=[_build_claim(claim, made.get(claim.id)) for claim in found.claims],
+        birth=birth,
+        critics=critics if any(claim.critics for claim in found.claims) else "",
+        stages=[slug for slug in order if slug in judged],
+        titles={stage.slug: stage.display_name for stage in scene.process.order},
+    )
+
+
+def _build_claim(claim: Claim, ruling: Ruling | None) -> ReportClaim:
+    told = "" if ruling is None else f"{ruling.verdict.value}: {ruling.text}".rstrip(": ")
+    return ReportClaim(
+        seat=claim.seat,
+        document_id=claim.document_id,
+        text=claim.text,
+        critics=[
+            ReportCritic(one.seat, one.document_id, one.verdict, one.note) for one in claim.critics
+        ],
+        fates=[
+            ReportFate(one.stage, one.fate, next(iter(one.document_ids), None), one.text)
+            for one in claim.fates
+        ],
+        final=claim.final,
+        ruling=told,
+    )
+
+
+async def _open_owner(engine: Engine, tenant_id: UUID, session_id: UUID) -> Tenant:
+    """Open the account of the session's owner: a shared report has no caller of its own."""
+
+    async def find(connection: Connection) -> UUID:
+        session = await records.load_session(connection, session_id)
+        user_id: UUID = session["user_id"]
+        return user_id
+
+    owner = Caller(tenant_id, await engine.db.transact(tenant_id, find), frozenset(), token_id=None)
+    return Tenant(engine, await accounts.load_account(engine.db, owner))
 
 
 def _build(source: ReportSource, options: ReportOptions) -> str:

@@ -65,16 +65,7 @@ async def search_project(
     """
     asked = check_query(query, limit)
     embedder = engine.embedder
-
-    async def look(connection: Connection) -> list[Document]:
-        return await memory.list_searchable(connection, project_id)
-
-    documents = {d.id: d for d in await engine.db.transact(account.tenant_id, look)}
-    if not any(document.text.strip() for document in documents.values()):
-        raise UsageError(
-            "The project has no documents yet. Let a stage finish, then search.",
-            reason="no_documents",
-        )
+    documents = await _load_documents(engine, account, project_id)
     sources = [Source(d.id, project_id, d.session_id, d.text) for d in documents.values()]
     queries = await asyncio.to_thread(build_queries, asked, embedder, (Angle.BROAD,))
     texts = [each.text for each in queries]
@@ -102,6 +93,23 @@ async def search_project(
         embedder=embedder.name,
         embedded_tokens=read_tokens + embedded.tokens,
     )
+
+
+async def _load_documents(
+    engine: Engine, account: Account, project_id: UUID
+) -> dict[UUID, Document]:
+    """Load the documents of a project; raise if none has a text."""
+
+    async def look(connection: Connection) -> list[Document]:
+        return await memory.list_searchable(connection, project_id)
+
+    documents = {d.id: d for d in await engine.db.transact(account.tenant_id, look)}
+    if not any(document.text.strip() for document in documents.values()):
+        raise UsageError(
+            "The project has no documents yet. Let a stage finish, then search.",
+            reason="no_documents",
+        )
+    return documents
 
 
 async def _index(

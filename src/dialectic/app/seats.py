@@ -148,7 +148,7 @@ async def seat_again(tx: Transaction, session: asyncpg.Record, seat: int) -> Non
 
 
 async def _lock(tx: Transaction, session_id: UUID) -> asyncpg.Record:
-    await tx.connection.fetchval(SQL["lock_session"], session_id)
+    await tx.connection.execute(SQL["hold_session"], session_id)
     session = await records.load_session(tx.connection, session_id)
     if session["phase"] == Phase.CANCELLED:
         raise Conflict(

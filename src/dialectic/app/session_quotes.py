@@ -26,6 +26,7 @@ from dialectic.core.money.quote import (
     add_up,
     join_quotes,
 )
+from dialectic.core.process.definition import SECOND_LOOK
 from dialectic.db.pool import Connection
 from dialectic.db.tables.records import Account, load_session
 from dialectic.engine import Engine
@@ -207,7 +208,11 @@ def _quote_only(basis: QuoteBasis, wanted: Set[DocumentKey]) -> Quote:
     written = {key: size for key, size in (others | existing).items() if key not in wanted}
     quote = basis.quote(until, written)
     # Only their own lines: shortening for other documents is not part of it.
-    kinds = {(key.stage_slug, key.output_type, key.model_index) for key in wanted}
+    kinds = {
+        (key.stage_slug, output_type, key.model_index)
+        for key in wanted
+        for output_type in (key.output_type, SECOND_LOOK)
+    }
     return replace(quote, lines=tuple(line for line in quote.lines if line.key in kinds))
 
 

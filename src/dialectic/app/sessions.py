@@ -44,7 +44,7 @@ async def generate(tx: Transaction, session_id: UUID) -> list[UUID]:
 
 async def submit(tx: Transaction, session_id: UUID, body: SubmitRequest) -> str:
     """Save a person's feedback on the completed stage and start the next one; return it."""
-    stage = (await get(tx, session_id)).current_stage
+    stage = (await lock(tx, session_id))["current_stage_slug"]
     said: list[Comment | Rating] = []
     for number, one in enumerate(body.responses):
         ids = [tx.derive_id(f"{kind} {number}") for kind in ("response", "rating")]
@@ -130,8 +130,11 @@ async def retry(tx: Transaction, session_id: UUID) -> list[str]:
 
 
 async def lock(tx: Transaction, session_id: UUID) -> asyncpg.Record:
-    """Lock a session until the end of the transaction, and load it."""
-    await tx.connection.fetchval(SQL["lock_session"], session_id)
+    """Lock a session and its jobs until the end of the transaction, and load it.
+
+    The first statement of every action that moves jobs: no worker commits in the session meanwhile.
+    """
+    await tx.connection.execute(SQL["hold_session"], session_id)
     return await records.load_session(tx.connection, session_id)
 
 
@@ -197,7 +200,7 @@ async def resume(
     given, changes whether further calls wait for money or accept shorter answers.
     """
     connection = tx.connection
-    session = await records.load_session(connection, session_id)
+    session = await lock(tx, session_id)
     refuse_cancelled(session)
     if full_answers_only is not None:
         await connection.execute(SQL["set_full_answers_only"], session_id, full_answers_only)

@@ -81,7 +81,7 @@ async def _insert_stage_run(
         stage is context.process.order[-1],
         planned,
         steps,
-        list(context.active_seats),
+        list(context.get_seats(stage.slug)),
     )
     if is_new is None:
         return False
@@ -116,9 +116,9 @@ def describe_occupant(models: Sequence[str], model_ids: Sequence[object], seat: 
 
 
 def _plan_roots(context: JobContext, stage: Stage, *, is_due: bool) -> list[jobs.NewJob]:
-    """Build one plan job per seat. A job whose inputs do not exist yet waits for the first."""
+    """Build the plan jobs of a stage, one per maker; one without inputs yet waits for the first."""
     planned = []
-    for index in context.active_seats:
+    for index in context.get_seats(stage.slug):
         awaits = () if is_due else stage.list_awaited(index)
         planned.append(
             jobs.NewJob(

@@ -52,6 +52,7 @@ async def top_up(
         user_id=tx.account.user_id,
         note=remembered or None,
     )
+    await records.hold_funded(tx.connection, tx.account.wallet_id)
     put_in = wallets.grant if is_grant else wallets.top_up
     await put_in(tx.connection, tx.account.wallet_id, deposit)
     return await jobs.resume_funded(tx.connection, tx.account.wallet_id)
@@ -62,6 +63,7 @@ async def set_limit(tx: Tx, amount_credits: int) -> list[UUID]:
     from dialectic.db.tables import jobs
 
     account, key = tx.account, str(tx.derive_id("limit"))
+    await records.hold_funded(tx.connection, account.wallet_id)
     await wallets.set_limit(
         tx.connection, account.wallet_id, amount_credits, key=key, user_id=account.user_id
     )
@@ -72,6 +74,7 @@ async def set_unlimited(tx: Tx, *, is_unlimited: bool) -> list[UUID]:
     """Remove the wallet's limit, or restore it; return the sessions that were waiting."""
     from dialectic.db.tables import jobs
 
+    await records.hold_funded(tx.connection, tx.account.wallet_id)
     await wallets.set_unlimited(tx.connection, tx.account.wallet_id, is_unlimited=is_unlimited)
     return await jobs.resume_funded(tx.connection, tx.account.wallet_id) if is_unlimited else []
 

@@ -56,52 +56,7 @@ if TYPE_CHECKING:
         wallet,
         worth,
     )
-    from dialectic.contract.accounts import Cost, Transaction, Wallet
-    from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary, SystemPrompt
-    from dialectic.contract.contributions import (
-        ChunkRecord,
-        ContributionRecord,
-        EditedContribution,
-    )
-    from dialectic.contract.dissents import Dissents
-    from dialectic.contract.endpoints import (
-        EndpointRequest,
-        EndpointTest,
-        EndpointTestRequest,
-        OwnEndpoint,
-    )
-    from dialectic.contract.feedback import Ruling
-    from dialectic.contract.models import Model, ProcessDetail, ProcessSummary
-    from dialectic.contract.notifications import NotificationPage, ReadResult
-    from dialectic.contract.projects import (
-        ExportedProject,
-        ImportedProject,
-        Kind,
-        PlanFile,
-        Project,
-        ProjectChange,
-        ProjectFile,
-        ProjectSummary,
-        Resource,
-        ResourceRequest,
-        SearchResults,
-    )
-    from dialectic.contract.provenance import Coverage, Depth, FigureLedger, Provenance
-    from dialectic.contract.quotes import RunQuote
-    from dialectic.contract.sessions import (
-        RunRequest,
-        SavedFeedback,
-        Seat,
-        SessionDetail,
-        SessionPlan,
-        SessionSummary,
-        StaleDocuments,
-    )
-    from dialectic.contract.strength import Strength
-    from dialectic.contract.worth import ModelsWorth, SessionWorth
-    from dialectic.core.documents.file_paths import WorkStatus
-    from dialectic.core.money.price import Rates
-    from dialectic.providers.probe import Finding
+    from dialectic.cli import exchange
 else:
 
     class Deferred:
@@ -152,7 +107,7 @@ class LocalBackend:
     def locate(self, path: str) -> str:
         return self.engine.files.locate(f"{self.account.tenant_id}/{path}")
 
-    def find_rates(self, model: str) -> Rates | None:
+    def find_rates(self, model: str) -> exchange.Rates | None:
         from dialectic.core.money.price import Rates
 
         card = self.engine.catalog.cards.get(model)
@@ -166,26 +121,28 @@ class LocalBackend:
         """Run work in one transaction of the user's tenant."""
         return await self.engine.db.transact(self.account.tenant_id, work)
 
-    async def get_id(self, kind: Kind, text: str) -> UUID:
+    async def get_id(self, kind: exchange.Kind, text: str) -> UUID:
         return await self.tenant.run(lookup.get_id, kind, text)
 
     # -- beginning
 
-    async def load_process(self, name: str) -> ProcessDetail:
+    async def load_process(self, name: str) -> exchange.ProcessDetail:
         return load_process_detail(self.settings, name)
 
-    async def quote(self, request: RunRequest, *, lists_smaller: bool) -> RunQuote:
+    async def quote(
+        self, request: exchange.RunRequest, *, lists_smaller: bool
+    ) -> exchange.RunQuote:
         return await quotes.quote_run(
             self.tenant, self._load(request), lists_smaller=lists_smaller, with_lines=True
         )
 
-    async def start(self, request: RunRequest) -> UUID:
+    async def start(self, request: exchange.RunRequest) -> UUID:
         return (await self.tenant.run(runs.start, self._load(request))).session.id
 
     async def generate(self, session_id: UUID) -> None:
         await self.tenant.run(sessions.generate, session_id)
 
-    def _load(self, request: RunRequest) -> RunRequest:
+    def _load(self, request: exchange.RunRequest) -> exchange.RunRequest:
         """Load the process here: it may be a folder of the user."""
         from dialectic.processes.loader import load_process
 
@@ -194,30 +151,36 @@ class LocalBackend:
 
     # -- existing projects
 
-    async def list_projects(self, limit: int, *, archived: bool | None) -> list[ProjectSummary]:
+    async def list_projects(
+        self, limit: int, *, archived: bool | None
+    ) -> list[exchange.ProjectSummary]:
         from dialectic.contract.projects import ProjectSummary
 
         page = PageQuery(limit)
         rows = await self.transact(lambda c: lists.list_projects(c, page, archived=archived))
         return [ProjectSummary.model_validate(row) for row in rows]
 
-    async def load_project(self, project_id: UUID) -> Project:
+    async def load_project(self, project_id: UUID) -> exchange.Project:
         return await self.tenant.run(projects.get, project_id)
 
-    async def change_project(self, project_id: UUID, wanted: ProjectChange) -> Project:
+    async def change_project(
+        self, project_id: UUID, wanted: exchange.ProjectChange
+    ) -> exchange.Project:
         return await self.tenant.run(projects.change, project_id, wanted)
 
     async def delete_project(self, project_id: UUID) -> None:
         await self.tenant.run(projects.delete, project_id)
 
-    async def list_resources(self, project_id: UUID) -> list[Resource]:
+    async def list_resources(self, project_id: UUID) -> list[exchange.Resource]:
         from dialectic.contract.projects import Resource
 
         page = PageQuery(RESOURCES_LISTED_MAX)
         rows = await self.transact(lambda c: lists.list_resources(c, page, project_id))
         return [Resource.model_validate(row) for row in rows]
 
-    async def add_resource(self, project_id: UUID, given: ResourceRequest) -> Resource:
+    async def add_resource(
+        self, project_id: UUID, given: exchange.ResourceRequest
+    ) -> exchange.Resource:
         from dialectic.contract.projects import Resource
 
         added = await self.tenant.run(projects.add_resource, project_id, given)
@@ -231,7 +194,7 @@ class LocalBackend:
 
     async def list_sessions(
         self, limit: int, *, project_id: UUID | None = None, archived: bool | None = None
-    ) -> list[SessionSummary]:
+    ) -> list[exchange.SessionSummary]:
         from dialectic.contract.summaries import SessionSummary
 
         page = PageQuery(limit)
@@ -240,13 +203,15 @@ class LocalBackend:
         )
         return [SessionSummary.model_validate(row) for row in rows]
 
-    async def look(self, session_id: UUID, *, after: int = 0, quote: bool = False) -> SessionDetail:
+    async def look(
+        self, session_id: UUID, *, after: int = 0, quote: bool = False
+    ) -> exchange.SessionDetail:
         return await lookup.look(self.tenant, session_id, after=after, quote=quote)
 
-    async def load_contribution(self, contribution_id: UUID) -> ContributionRecord:
+    async def load_contribution(self, contribution_id: UUID) -> exchange.ContributionRecord:
         return await self.tenant.run(lookup.load_record, contribution_id)
 
-    async def load_session_plan(self, session_id: UUID) -> SessionPlan:
+    async def load_session_plan(self, session_id: UUID) -> exchange.SessionPlan:
         from dialectic.app.report import load_plan  # imports a renderer only if needed
 
         return await load_plan(self.tenant, session_id)
@@ -258,23 +223,23 @@ class LocalBackend:
         options = ReportOptions(drafts=drafts, names=names)
         return (await build_session_report(engine, tenant_id, session_id, options)).encode()
 
-    async def get_chunk(self, text: str) -> ChunkRecord:
+    async def get_chunk(self, text: str) -> exchange.ChunkRecord:
         return await self.tenant.run(lookup.load_chunk, text)
 
-    async def list_files(self, project_id: UUID, slug: str) -> list[ProjectFile]:
+    async def list_files(self, project_id: UUID, slug: str) -> list[exchange.ProjectFile]:
         return await plan_files.list_files(self.tenant, project_id, slug)
 
-    async def list_plan(self, project_id: UUID) -> list[PlanFile]:
+    async def list_plan(self, project_id: UUID) -> list[exchange.PlanFile]:
         return await plan_files.list_plan(self.tenant, project_id)
 
     async def read_file(self, project_id: UUID, path: str) -> bytes:
         del project_id
         return await self.engine.files.read(f"{self.account.tenant_id}/{path}")
 
-    async def search(self, project_id: UUID, query: str, limit: int) -> SearchResults:
+    async def search(self, project_id: UUID, query: str, limit: int) -> exchange.SearchResults:
         return await search.search_project(self.engine, self.account, project_id, query, limit)
 
-    async def list_notifications(self, limit: int, *, unread: bool) -> NotificationPage:
+    async def list_notifications(self, limit: int, *, unread: bool) -> exchange.NotificationPage:
         return await self.tenant.run(notifications.list_newest, unread=unread, limit=limit)
 
     async def count_unread(self) -> int:
@@ -285,7 +250,7 @@ class LocalBackend:
     async def mark_read(self, notification_id: int) -> None:
         await self.tenant.run(notifications.mark_read, notification_id)
 
-    async def mark_all_read(self, *, session_id: UUID | None = None) -> ReadResult:
+    async def mark_all_read(self, *, session_id: UUID | None = None) -> exchange.ReadResult:
         return await self.tenant.run(notifications.mark_all_read, session_id=session_id)
 
     # -- steering
@@ -330,7 +295,7 @@ class LocalBackend:
     async def retry(self, session_id: UUID) -> list[str]:
         return await self.tenant.run(sessions.retry, session_id)
 
-    async def list_seats(self, session_id: UUID) -> list[Seat]:
+    async def list_seats(self, session_id: UUID) -> list[exchange.Seat]:
         return (await self.tenant.run(sessions.get, session_id)).seats
 
     async def change_models(self, session_id: UUID, models: list[str]) -> None:
@@ -346,12 +311,12 @@ class LocalBackend:
 
     async def give_feedback(
         self, session_id: UUID, stage: str, text: str, target_id: UUID | None
-    ) -> SavedFeedback:
+    ) -> exchange.SavedFeedback:
         return await self.tenant.run(
             feedback.give_feedback, session_id, stage, text, target_id=target_id
         )
 
-    async def edit(self, contribution_id: UUID, text: str) -> EditedContribution:
+    async def edit(self, contribution_id: UUID, text: str) -> exchange.EditedContribution:
         return await self.tenant.run(contributions.edit, contribution_id, text)
 
     async def rate(self, contribution_id: UUID, rating: int) -> None:
@@ -360,36 +325,38 @@ class LocalBackend:
     async def regenerate(self, contribution_id: UUID) -> UUID:
         return await self.tenant.run(contributions.regenerate, contribution_id)
 
-    async def trace(self, contribution_id: UUID, depth: Depth) -> Provenance:
+    async def trace(self, contribution_id: UUID, depth: exchange.Depth) -> exchange.Provenance:
         return await provenance.trace(self.tenant, contribution_id, depth)
 
-    async def cover(self, session_id: UUID, *, iteration: int | None, of: UUID | None) -> Coverage:
+    async def cover(
+        self, session_id: UUID, *, iteration: int | None, of: UUID | None
+    ) -> exchange.Coverage:
         return await provenance.cover(self.tenant, session_id, iteration, of)
 
     async def list_figures(
         self, session_id: UUID, *, iteration: int | None, of: UUID | None
-    ) -> FigureLedger:
+    ) -> exchange.FigureLedger:
         return await provenance.list_figures(self.tenant, session_id, iteration, of)
 
-    async def weigh(self, contribution_id: UUID) -> Strength:
+    async def weigh(self, contribution_id: UUID) -> exchange.Strength:
         return await strength.weigh(self.tenant, contribution_id, wait_s=None)
 
-    async def weigh_session(self, session_id: UUID, iteration: int | None) -> SessionWorth:
+    async def weigh_session(self, session_id: UUID, iteration: int | None) -> exchange.SessionWorth:
         return await worth.weigh_session(self.tenant, session_id, iteration, wait_s=None)
 
-    async def weigh_models(self, since: date | None) -> ModelsWorth:
+    async def weigh_models(self, since: date | None) -> exchange.ModelsWorth:
         return await worth.weigh_models(self.tenant, since, wait_s=None)
 
     async def list_dissents(
         self, session_id: UUID, *, iteration: int | None, shows_all: bool
-    ) -> Dissents:
+    ) -> exchange.Dissents:
         return await dissents.list_dissents(
             self.tenant, session_id, iteration, shows_all=shows_all, wait_s=None
         )
 
     async def rule(
         self, session_id: UUID, dissent_id: UUID, position_id: UUID | None, text: str
-    ) -> Ruling:
+    ) -> exchange.Ruling:
         from dialectic.contract.dissents import DissentRulingRequest
 
         found = await dissents.load_dissent(self.tenant, session_id, dissent_id)
@@ -399,18 +366,22 @@ class LocalBackend:
     async def withdraw_ruling(self, session_id: UUID, dissent_id: UUID) -> None:
         await self.tenant.run(rulings.withdraw, session_id, dissent_id)
 
-    async def list_stale(self, session_id: UUID) -> StaleDocuments:
+    async def list_stale(self, session_id: UUID) -> exchange.StaleDocuments:
         return await stale.look(self.tenant, session_id)
 
     async def regenerate_stale(self, session_id: UUID) -> list[UUID]:
         return await self.tenant.run(stale.regenerate, session_id)
 
-    async def replace_plan_file(self, project_id: UUID, path: str, content: str) -> PlanFile:
+    async def replace_plan_file(
+        self, project_id: UUID, path: str, content: str
+    ) -> exchange.PlanFile:
         return await self.tenant.run(
             plan_files.replace_content, project_id, path, content, lambda _: True
         )
 
-    async def move_plan_file(self, project_id: UUID, path: str, status: WorkStatus) -> PlanFile:
+    async def move_plan_file(
+        self, project_id: UUID, path: str, status: exchange.WorkStatus
+    ) -> exchange.PlanFile:
         return await self.tenant.run(plan_files.move, project_id, path, status, lambda _: True)
 
     async def delete_plan_file(self, project_id: UUID, path: str) -> None:
@@ -464,7 +435,7 @@ class LocalBackend:
 
     async def export(
         self, project_id: UUID, out: Path | None, *, finished: bool
-    ) -> ExportedProject:
+    ) -> exchange.ExportedProject:
         engine, account = self.engine, self.account
         if out is None:
             return await transfer.export_into_storage(
@@ -472,7 +443,7 @@ class LocalBackend:
             )
         return await transfer.export_project(engine, account, project_id, out, finished=finished)
 
-    async def import_project(self, file: Path) -> ImportedProject:
+    async def import_project(self, file: Path) -> exchange.ImportedProject:
         from dialectic.app.report_files import write_reports
         from dialectic.publishing.publish import describe_project
 
@@ -481,34 +452,36 @@ class LocalBackend:
         await describe_project(self.engine, tenant_id, taken.project_id, write_reports)
         return taken
 
-    async def load_wallet(self) -> Wallet:
+    async def load_wallet(self) -> exchange.Wallet:
         return await self.tenant.run(wallet.get)
 
-    async def list_history(self, limit: int) -> list[Transaction]:
+    async def list_history(self, limit: int) -> list[exchange.Transaction]:
         return await self.tenant.run(wallet.list_transactions, limit)
 
-    async def list_costs(self, session_id: UUID) -> list[Cost]:
+    async def list_costs(self, session_id: UUID) -> list[exchange.Cost]:
         return await self.tenant.run(wallet.list_costs, session_id)
 
-    async def list_models(self) -> list[Model]:
+    async def list_models(self) -> list[exchange.Model]:
         return await self.tenant.run(endpoints.list_models)
 
-    async def add_endpoint(self, request: EndpointRequest) -> OwnEndpoint:
+    async def add_endpoint(self, request: exchange.EndpointRequest) -> exchange.OwnEndpoint:
         return await self.tenant.run(endpoints.add, request)
 
-    async def list_endpoints(self) -> list[OwnEndpoint]:
+    async def list_endpoints(self) -> list[exchange.OwnEndpoint]:
         return await self.tenant.run(endpoints.list_all)
 
-    async def test_endpoint(self, name: str, wanted: EndpointTestRequest) -> EndpointTest:
+    async def test_endpoint(
+        self, name: str, wanted: exchange.EndpointTestRequest
+    ) -> exchange.EndpointTest:
         return await endpoints.test(self.tenant, name, wanted)
 
     async def remove_endpoint(self, name: str) -> None:
         await self.tenant.run(endpoints.remove, name)
 
-    async def probe_models(self, models: list[str]) -> list[Finding]:
+    async def probe_models(self, models: list[str]) -> list[exchange.Finding]:
         return await preflight.probe(self.tenant, models)
 
-    async def list_processes(self) -> list[ProcessSummary]:
+    async def list_processes(self) -> list[exchange.ProcessSummary]:
         return await asyncio.to_thread(installed.list_processes, self.settings.own_processes)
 
     async def choose_model(self, wished: str | None) -> str:
@@ -518,17 +491,17 @@ class LocalBackend:
         name = wished or choose_default_models(self.engine.catalog, self.settings)[0]
         return (await load_card(self.engine, self.account.tenant_id, name)).name
 
-    async def send(self, question: ChatRequest, on_text: OnText) -> ChatReply:
+    async def send(self, question: exchange.ChatRequest, on_text: OnText) -> exchange.ChatReply:
         return await chat.send(self.engine, self.account, question, on_text)
 
-    async def list_chats(self, limit: int) -> list[ChatSummary]:
+    async def list_chats(self, limit: int) -> list[exchange.ChatSummary]:
         from dialectic.contract.chats import ChatSummary
         from dialectic.db.tables import chats
 
         rows = await self.transact(lambda c: chats.list_chats(c, limit=limit))
         return [ChatSummary.model_validate(row) for row in rows]
 
-    async def list_system_prompts(self) -> list[SystemPrompt]:
+    async def list_system_prompts(self) -> list[exchange.SystemPrompt]:
         from dialectic.contract.chats import SystemPrompt
 
         page = PageQuery(PROMPTS_LISTED_MAX)
@@ -536,7 +509,7 @@ class LocalBackend:
         return [SystemPrompt.model_validate(row) for row in rows]
 
 
-def load_process_detail(settings: Settings, name: str) -> ProcessDetail:
+def load_process_detail(settings: Settings, name: str) -> exchange.ProcessDetail:
     """Load a process of this machine by its name or folder, without a database."""
     from dialectic.processes.loader import load_process
 

@@ -12,66 +12,25 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 from pydantic import ValidationError
 
 from dialectic.app.transfer import describe_export
+from dialectic.cli import exchange
 from dialectic.cli.backend import Attended, News, OnText
 from dialectic.cli.options import name_command
 from dialectic.cli.terminal import handling_signals, say
 from dialectic.client import AsyncClient
 from dialectic.client.call import fill
 from dialectic.client.replies import build_error
-from dialectic.contract.accounts import Cost, Transaction, Wallet
 from dialectic.contract.base import RequestBody, show_dollars
-from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary, SystemPrompt
 from dialectic.contract.claims import ClaimsState
-from dialectic.contract.contributions import ChunkRecord, ContributionRecord, EditedContribution
-from dialectic.contract.dissents import Dissents
-from dialectic.contract.endpoints import (
-    EndpointRequest,
-    EndpointTest,
-    EndpointTestRequest,
-    OwnEndpoint,
-)
 from dialectic.contract.events import CHANGES, AnyStreamItem, Draft, StateReset
-from dialectic.contract.feedback import Ruling
-from dialectic.contract.models import KnownModel, Model, ProcessDetail, ProcessSummary
-from dialectic.contract.notifications import NotificationPage, ReadResult
-from dialectic.contract.projects import (
-    ExportedProject,
-    ImportedProject,
-    Kind,
-    PlanFile,
-    Project,
-    ProjectChange,
-    ProjectFile,
-    ProjectSummary,
-    Resource,
-    ResourceRequest,
-    SearchResults,
-)
-from dialectic.contract.provenance import Coverage, Depth, FigureLedger, Provenance
-from dialectic.contract.quotes import RunQuote
-from dialectic.contract.sessions import (
-    QuoteRequest,
-    RunRequest,
-    SavedFeedback,
-    Seat,
-    SessionChange,
-    SessionDetail,
-    SessionPlan,
-    SessionSummary,
-    StaleDocuments,
-    StartRequest,
-)
-from dialectic.contract.strength import Strength
-from dialectic.contract.worth import ModelsWorth, SessionWorth
-from dialectic.core.documents.file_paths import WorkStatus
+from dialectic.contract.models import KnownModel
+from dialectic.contract.sessions import QuoteRequest, SessionChange, StartRequest
 from dialectic.core.job import ENDED, JobStatus
-from dialectic.core.money.price import Rates
 from dialectic.core.session_state import Phase
 from dialectic.core.stream_position import FROM_THE_START, format_id
 from dialectic.errors import (
@@ -87,9 +46,6 @@ from dialectic.live_calls import LiveCall
 from dialectic.settings import Settings
 from dialectic.storage.archive import open_archive
 from dialectic.storage.keys import is_part
-
-if TYPE_CHECKING:
-    from dialectic.providers.probe import Finding
 
 T = TypeVar("T")
 R = TypeVar("R", bound=RequestBody)
@@ -164,7 +120,7 @@ async def take(items: AsyncIterator[T], limit: int) -> list[T]:
     return taken
 
 
-def narrow(request: RunRequest, kind: type[R], **more: object) -> R:
+def narrow(request: exchange.RunRequest, kind: type[R], **more: object) -> R:
     """Build one of the requests that describe a run, of what differs from its defaults."""
     known = {name: kind.model_fields[name].default for name in kind.model_fields}
     fields = {name: getattr(request, name, None) for name in known}
@@ -178,7 +134,7 @@ class RemoteBackend:
     def __init__(self, client: AsyncClient, settings: Settings) -> None:
         self._client = client
         self._settings = settings
-        self._rates: dict[str, Rates] = {}
+        self._rates: dict[str, exchange.Rates] = {}
 
     @property
     def settings(self) -> Settings:
@@ -192,23 +148,25 @@ class RemoteBackend:
         """Return a file's path within an export or `--out`, not its path on the server."""
         return path
 
-    def find_rates(self, model: str) -> Rates | None:
+    def find_rates(self, model: str) -> exchange.Rates | None:
         return self._rates.get(model)
 
-    async def get_id(self, kind: Kind, text: str) -> UUID:
+    async def get_id(self, kind: exchange.Kind, text: str) -> UUID:
         return (await self._client.find(kind.value, text)).id
 
     # -- beginning
 
-    async def load_process(self, name: str) -> ProcessDetail:
+    async def load_process(self, name: str) -> exchange.ProcessDetail:
         return await self._client.get_process(_check_name(name))
 
-    async def quote(self, request: RunRequest, *, lists_smaller: bool) -> RunQuote:
+    async def quote(
+        self, request: exchange.RunRequest, *, lists_smaller: bool
+    ) -> exchange.RunQuote:
         _check_name(str(request.process))
         wanted = narrow(request, QuoteRequest, lists_smaller=lists_smaller)
         return await self._client.quote_run(wanted, lines=True)
 
-    async def start(self, request: RunRequest) -> UUID:
+    async def start(self, request: exchange.RunRequest) -> UUID:
         return (await self._client.start_run(narrow(request, StartRequest))).session.id
 
     async def generate(self, session_id: UUID) -> None:
@@ -216,22 +174,28 @@ class RemoteBackend:
 
     # -- existing projects
 
-    async def list_projects(self, limit: int, *, archived: bool | None) -> list[ProjectSummary]:
+    async def list_projects(
+        self, limit: int, *, archived: bool | None
+    ) -> list[exchange.ProjectSummary]:
         return await take(self._client.list_projects(archived=archived), limit)
 
-    async def load_project(self, project_id: UUID) -> Project:
+    async def load_project(self, project_id: UUID) -> exchange.Project:
         return await self._client.get_project(project_id)
 
-    async def change_project(self, project_id: UUID, wanted: ProjectChange) -> Project:
+    async def change_project(
+        self, project_id: UUID, wanted: exchange.ProjectChange
+    ) -> exchange.Project:
         return await self._client.change_project(project_id, **wanted.model_dump())
 
     async def delete_project(self, project_id: UUID) -> None:
         await self._client.delete_project(project_id)
 
-    async def list_resources(self, project_id: UUID) -> list[Resource]:
+    async def list_resources(self, project_id: UUID) -> list[exchange.Resource]:
         return [one async for one in self._client.list_resources(project_id)]
 
-    async def add_resource(self, project_id: UUID, given: ResourceRequest) -> Resource:
+    async def add_resource(
+        self, project_id: UUID, given: exchange.ResourceRequest
+    ) -> exchange.Resource:
         return await self._client.add_resource(
             project_id, kind=given.kind.value, name=given.name, text=given.text
         )
@@ -243,42 +207,44 @@ class RemoteBackend:
 
     async def list_sessions(
         self, limit: int, *, project_id: UUID | None = None, archived: bool | None = None
-    ) -> list[SessionSummary]:
+    ) -> list[exchange.SessionSummary]:
         return await take(self._client.list_sessions(project_id, archived=archived), limit)
 
-    async def look(self, session_id: UUID, *, after: int = 0, quote: bool = False) -> SessionDetail:
+    async def look(
+        self, session_id: UUID, *, after: int = 0, quote: bool = False
+    ) -> exchange.SessionDetail:
         return await self._client.look(session_id, after=after, quote=quote)
 
-    async def load_contribution(self, contribution_id: UUID) -> ContributionRecord:
+    async def load_contribution(self, contribution_id: UUID) -> exchange.ContributionRecord:
         return (await self._client.get_record(contribution_id)).record
 
-    async def load_session_plan(self, session_id: UUID) -> SessionPlan:
+    async def load_session_plan(self, session_id: UUID) -> exchange.SessionPlan:
         return await self._client.get_session_plan(session_id)
 
     async def build_report(self, session_id: UUID, *, drafts: bool, names: bool) -> bytes:
         return await self._client.get_session_report(session_id, drafts=drafts, names=names)
 
-    async def get_chunk(self, text: str) -> ChunkRecord:
-        chunk_id = await self.get_id(Kind.CHUNK, text)
+    async def get_chunk(self, text: str) -> exchange.ChunkRecord:
+        chunk_id = await self.get_id(exchange.Kind.CHUNK, text)
         return (await self._client.get_chunk(chunk_id)).record
 
-    async def list_files(self, project_id: UUID, slug: str) -> list[ProjectFile]:
+    async def list_files(self, project_id: UUID, slug: str) -> list[exchange.ProjectFile]:
         del slug
         files = [file async for file in self._client.list_files(project_id)]
         for file in files:
             check_path(file.path)
         return files
 
-    async def list_plan(self, project_id: UUID) -> list[PlanFile]:
+    async def list_plan(self, project_id: UUID) -> list[exchange.PlanFile]:
         return [file async for file in self._client.list_plan(project_id)]
 
     async def read_file(self, project_id: UUID, path: str) -> bytes:
         return await self._client.read_file(project_id, path)
 
-    async def search(self, project_id: UUID, query: str, limit: int) -> SearchResults:
+    async def search(self, project_id: UUID, query: str, limit: int) -> exchange.SearchResults:
         return await self._client.search_project(project_id, query, limit=limit)
 
-    async def list_notifications(self, limit: int, *, unread: bool) -> NotificationPage:
+    async def list_notifications(self, limit: int, *, unread: bool) -> exchange.NotificationPage:
         return await self._client.get_notifications(unread=unread, limit=limit)
 
     async def count_unread(self) -> int:
@@ -287,7 +253,7 @@ class RemoteBackend:
     async def mark_read(self, notification_id: int) -> None:
         await self._client.mark_read(notification_id)
 
-    async def mark_all_read(self, *, session_id: UUID | None = None) -> ReadResult:
+    async def mark_all_read(self, *, session_id: UUID | None = None) -> exchange.ReadResult:
         return await self._client.mark_all_read(session_id=session_id)
 
     # -- steering
@@ -345,7 +311,7 @@ class RemoteBackend:
         }
         return sorted(failed)
 
-    async def list_seats(self, session_id: UUID) -> list[Seat]:
+    async def list_seats(self, session_id: UUID) -> list[exchange.Seat]:
         return (await self._client.get_session(session_id)).seats
 
     async def change_models(self, session_id: UUID, models: list[str]) -> None:
@@ -359,15 +325,15 @@ class RemoteBackend:
 
     async def give_feedback(
         self, session_id: UUID, stage: str, text: str, target_id: UUID | None
-    ) -> SavedFeedback:
+    ) -> exchange.SavedFeedback:
         return await self._client.give_feedback(session_id, stage, text, contribution_id=target_id)
 
-    async def edit(self, contribution_id: UUID, text: str) -> EditedContribution:
+    async def edit(self, contribution_id: UUID, text: str) -> exchange.EditedContribution:
         session_id = (await self._client.get_contribution(contribution_id)).session_id
         before = await self._list_stale(session_id)
         edited = await self._client.edit(contribution_id, text)
         stale = await self._list_stale(session_id) - before
-        return EditedContribution(
+        return exchange.EditedContribution(
             id=edited.id, version=edited.version, path=edited.path, stale=len(stale)
         )
 
@@ -381,30 +347,32 @@ class RemoteBackend:
     async def regenerate(self, contribution_id: UUID) -> UUID:
         return (await self._client.regenerate(contribution_id)).job_ids[0]
 
-    async def trace(self, contribution_id: UUID, depth: Depth) -> Provenance:
+    async def trace(self, contribution_id: UUID, depth: exchange.Depth) -> exchange.Provenance:
         return await self._client.get_provenance(contribution_id, depth=depth)
 
-    async def cover(self, session_id: UUID, *, iteration: int | None, of: UUID | None) -> Coverage:
+    async def cover(
+        self, session_id: UUID, *, iteration: int | None, of: UUID | None
+    ) -> exchange.Coverage:
         return await self._client.get_coverage(session_id, iteration=iteration, of=of)
 
     async def list_figures(
         self, session_id: UUID, *, iteration: int | None, of: UUID | None
-    ) -> FigureLedger:
+    ) -> exchange.FigureLedger:
         return await self._client.list_figures(session_id, iteration=iteration, of=of)
 
-    async def weigh(self, contribution_id: UUID) -> Strength:
+    async def weigh(self, contribution_id: UUID) -> exchange.Strength:
         while True:
             found = await self._client.get_strength(contribution_id)
             if found.open_dissents is not None:
                 return found
 
-    async def weigh_session(self, session_id: UUID, iteration: int | None) -> SessionWorth:
+    async def weigh_session(self, session_id: UUID, iteration: int | None) -> exchange.SessionWorth:
         while True:
             found = await self._client.get_session_worth(session_id, iteration=iteration)
             if found.state is not ClaimsState.COMPUTING:
                 return found
 
-    async def weigh_models(self, since: date | None) -> ModelsWorth:
+    async def weigh_models(self, since: date | None) -> exchange.ModelsWorth:
         while True:
             found = await self._client.get_models_worth(since=since)
             if not found.waiting:
@@ -412,7 +380,7 @@ class RemoteBackend:
 
     async def list_dissents(
         self, session_id: UUID, *, iteration: int | None, shows_all: bool
-    ) -> Dissents:
+    ) -> exchange.Dissents:
         while True:
             # The server answers after a few seconds, whether it has finished or not.
             found = await self._client.list_dissents(
@@ -423,7 +391,7 @@ class RemoteBackend:
 
     async def rule(
         self, session_id: UUID, dissent_id: UUID, position_id: UUID | None, text: str
-    ) -> Ruling:
+    ) -> exchange.Ruling:
         return await self._client.rule_on_dissent(
             session_id, dissent_id, position_id=position_id, text=text
         )
@@ -431,16 +399,20 @@ class RemoteBackend:
     async def withdraw_ruling(self, session_id: UUID, dissent_id: UUID) -> None:
         await self._client.withdraw_ruling_on_dissent(session_id, dissent_id)
 
-    async def list_stale(self, session_id: UUID) -> StaleDocuments:
+    async def list_stale(self, session_id: UUID) -> exchange.StaleDocuments:
         return await self._client.list_stale(session_id)
 
     async def regenerate_stale(self, session_id: UUID) -> list[UUID]:
         return (await self._client.refresh(session_id)).job_ids
 
-    async def replace_plan_file(self, project_id: UUID, path: str, content: str) -> PlanFile:
+    async def replace_plan_file(
+        self, project_id: UUID, path: str, content: str
+    ) -> exchange.PlanFile:
         return await self._client.replace_plan_file(project_id, path, content)
 
-    async def move_plan_file(self, project_id: UUID, path: str, status: WorkStatus) -> PlanFile:
+    async def move_plan_file(
+        self, project_id: UUID, path: str, status: exchange.WorkStatus
+    ) -> exchange.PlanFile:
         return await self._client.move_plan_file(project_id, path, status.value)
 
     async def delete_plan_file(self, project_id: UUID, path: str) -> None:
@@ -454,7 +426,7 @@ class RemoteBackend:
         if not self._rates:
             models = [one async for one in self._client.list_models()]
             self._rates = {
-                one.name: Rates(one.input_usd_per_million, one.output_usd_per_million)
+                one.name: exchange.Rates(one.input_usd_per_million, one.output_usd_per_million)
                 for one in models
                 if isinstance(one, KnownModel)
             }
@@ -485,7 +457,7 @@ class RemoteBackend:
 
     async def export(
         self, project_id: UUID, out: Path | None, *, finished: bool
-    ) -> ExportedProject:
+    ) -> exchange.ExportedProject:
         project = await self._client.get_project(project_id)
         place = out or Path(check_path(f"{project.slug}.zip"))
         try:
@@ -497,29 +469,29 @@ class RemoteBackend:
         with open_archive(place) as archive:
             return describe_export(project_id, archive.manifest, str(place))
 
-    async def import_project(self, file: Path) -> ImportedProject:
+    async def import_project(self, file: Path) -> exchange.ImportedProject:
         try:
             return await self._client.import_project(file)
         except OSError as error:
             raise UsageError(f"{file} cannot be read: {error.strerror}.") from None
 
-    async def load_wallet(self) -> Wallet:
+    async def load_wallet(self) -> exchange.Wallet:
         return await self._client.get_wallet()
 
-    async def list_history(self, limit: int) -> list[Transaction]:
+    async def list_history(self, limit: int) -> list[exchange.Transaction]:
         return await take(self._client.list_transactions(), limit)
 
-    async def list_costs(self, session_id: UUID) -> list[Cost]:
+    async def list_costs(self, session_id: UUID) -> list[exchange.Cost]:
         return [one async for one in self._client.list_costs(session_id)]
 
-    async def list_models(self) -> list[Model]:
+    async def list_models(self) -> list[exchange.Model]:
         return [one async for one in self._client.list_models()]
 
-    async def probe_models(self, models: list[str]) -> list[Finding]:
+    async def probe_models(self, models: list[str]) -> list[exchange.Finding]:
         """Let the server ask: it has the keys."""
         return list(await asyncio.gather(*map(self._probe, dict.fromkeys(models))))
 
-    async def _probe(self, model: str) -> Finding:
+    async def _probe(self, model: str) -> exchange.Finding:
         from dialectic.providers.probe import Finding
 
         found = await self._client.test_model(model)
@@ -529,19 +501,21 @@ class RemoteBackend:
             error = build_error(HTTP_FAILED, json.dumps(told).encode())
         return Finding(model, found.elapsed_ms / 1000, error, was_asked=found.was_asked)
 
-    async def add_endpoint(self, request: EndpointRequest) -> OwnEndpoint:
+    async def add_endpoint(self, request: exchange.EndpointRequest) -> exchange.OwnEndpoint:
         return await self._client.add_endpoint(request)
 
-    async def list_endpoints(self) -> list[OwnEndpoint]:
+    async def list_endpoints(self) -> list[exchange.OwnEndpoint]:
         return [one async for one in self._client.list_endpoints()]
 
-    async def test_endpoint(self, name: str, wanted: EndpointTestRequest) -> EndpointTest:
+    async def test_endpoint(
+        self, name: str, wanted: exchange.EndpointTestRequest
+    ) -> exchange.EndpointTest:
         return await self._client.test_endpoint(name, model=wanted.model)
 
     async def remove_endpoint(self, name: str) -> None:
         await self._client.remove_endpoint(name)
 
-    async def list_processes(self) -> list[ProcessSummary]:
+    async def list_processes(self) -> list[exchange.ProcessSummary]:
         listed = [one async for one in self._client.list_processes()]
         return [
             one if one.problem is not None else await self._client.get_process(one.name)
@@ -554,10 +528,10 @@ class RemoteBackend:
             wished or (await self._client.quote_run(QuoteRequest(prompt="Which models?"))).models[0]
         )
 
-    async def send(self, question: ChatRequest, on_text: OnText) -> ChatReply:
+    async def send(self, question: exchange.ChatRequest, on_text: OnText) -> exchange.ChatReply:
         options = question.model_dump(exclude={"message", "model", "stream"})
         async for piece in self._client.chat(question.message, question.model, **options):
-            if isinstance(piece, ChatReply):
+            if isinstance(piece, exchange.ChatReply):
                 return piece
             on_text(piece)
         raise NotFound(
@@ -566,10 +540,10 @@ class RemoteBackend:
             remedy=Remedy(RemedyAction.LIST_CHATS),
         )
 
-    async def list_chats(self, limit: int) -> list[ChatSummary]:
+    async def list_chats(self, limit: int) -> list[exchange.ChatSummary]:
         return await take(self._client.list_chats(), limit)
 
-    async def list_system_prompts(self) -> list[SystemPrompt]:
+    async def list_system_prompts(self) -> list[exchange.SystemPrompt]:
         return [one async for one in self._client.list_system_prompts()]
 
 

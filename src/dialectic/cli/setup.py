@@ -1,6 +1,7 @@
-"""Chooses the models of runs that name none: finds keys, asks, tests, and stores the choice.
+"""Chooses the models and the process of runs that name none: asks, and stores the choice.
 
-`dialectic init` does it on request, the first `dialectic run` at a terminal by itself.
+Models: finds keys, asks, tests. `dialectic init` does it on request, the first `dialectic run` at a
+terminal by itself. The process is asked for once, with both prices.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from dataclasses import replace
 from dialectic.cli.aliases import expand, load_aliases
 from dialectic.cli.error_report import mark, report_error, say_remedy
 from dialectic.cli.key_entry import check_key, get_endpoint, keep_key, read_key
-from dialectic.cli.terminal import has_person, load_settings, prompt, run_async, say
+from dialectic.cli.terminal import ask, count, has_person, load_settings, prompt, run_async, say
 from dialectic.config_file import set_config_value
+from dialectic.contract.base import read_credits
+from dialectic.contract.quotes import Price, RunQuote
 from dialectic.core.models.model import ModelCard, format_model_list, parse_model_list
-from dialectic.core.money.price import is_play
+from dialectic.core.money.price import format_roughly, is_play
 from dialectic.core.seats import find_angle
 from dialectic.errors import DialecticError, ModelUnusable, Remedy, RemedyAction, UsageError
 from dialectic.processes.loader import load_process
@@ -25,6 +28,10 @@ from dialectic.settings import Settings
 MODELS_SHOWN_MAX = 12
 SETTING = "default_models"
 PROCESS = "standard"
+KINDS_OF_PROCESS = {
+    "standard": "all models work on all proposals",
+    "quick": "the lead merges, with second looks",
+}
 
 
 def require_models(settings: Settings, *, yes: bool) -> Settings:
@@ -175,3 +182,30 @@ def _tell_angles(names: Sequence[str]) -> None:
     angles = [find_angle(process.file, names, seat) for seat in range(1, len(names) + 1)]
     if told := [angle.name for angle in angles if angle is not None]:
         say(f"Seats of the same model argue from different angles: {', '.join(told)}.")
+
+
+# -- process ---------------------------------------------------------------------------------------
+
+
+async def choose_process(settings: Settings, quoted: RunQuote) -> str:
+    """Ask once which process runs use that name none, with both prices; store the answer."""
+    prices = {quoted.process: _describe_price(quoted)} | {
+        one.process: _describe_price(one) for one in quoted.others
+    }
+    say("Two processes make these documents:")
+    width = max(map(len, prices))
+    for name, price in prices.items():
+        say(f"  {name:<{width}}  {price}; {KINDS_OF_PROCESS[name]}")
+    chosen = ""
+    while chosen not in prices:
+        said = (await ask(f"Which one do your runs use? [{quoted.process}] ")).lower()
+        chosen = next((name for name in prices if said and name.startswith(said)), said)
+        chosen = chosen or quoted.process
+    set_config_value(settings.config_path, "default_process", chosen)
+    say(f"Stored in {settings.config_path}; --process chooses another for one run.")
+    return chosen
+
+
+def _describe_price(price: Price) -> str:
+    amount = format_roughly(read_credits(price.expected), is_play=price.is_play)
+    return f"{count(price.calls, 'call'):>10}, about {amount}"

@@ -282,6 +282,8 @@ class BoardFeedback(ResponseBody):
     text: str
     rating: int | None
     subject_id: UUID | None = Field(description="The claim or dissent that a ruling decides.")
+    subject: str | None = Field(description="What is said there.")
+    position_id: UUID | None = Field(description="The position of a dissent that a ruling is for.")
     verdict: RulingVerdict | None
     withdrawn_at: datetime | None = Field(description="Since when a ruling no longer counts.")
     by: Author

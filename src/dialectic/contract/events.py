@@ -187,7 +187,13 @@ class ContributionContinued(StageEvent):
     continuation_number: int = Field(description="The number of the turn that is due.")
     reason: str = Field(
         default="cut_off",
-        examples=["cut_off", "sections_requested", "rewrite_requested", "repeated_turn"],
+        examples=[
+            "cut_off",
+            "sections_requested",
+            "rewrite_requested",
+            "look_requested",
+            "repeated_turn",
+        ],
     )
     chunk: SavedChunk
 

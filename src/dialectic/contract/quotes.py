@@ -206,6 +206,19 @@ class CheaperRun(Price):
         return cls.model_validate({**price, "shrink": shrink, "left_out": left_out})
 
 
+class ProcessPrice(Price):
+    """What the same run would cost with another shipped process."""
+
+    process: str
+    title: str
+
+    @classmethod
+    def build(cls, quote: Quote, *, title: str) -> ProcessPrice:
+        """Build it from the quote of the other run."""
+        price = _build_price(quote, quote.lines)
+        return cls.model_validate({**price, "process": quote.process_name, "title": title})
+
+
 class RunQuote(WorkQuote):
     """The quote for a run that has not started."""
 
@@ -217,3 +230,7 @@ class RunQuote(WorkQuote):
     fits: bool = Field(description="Whether the run then fits the budget.")
     left_out: list[str]
     smaller: list[CheaperRun] = Field(description="Smaller runs that save money, if requested.")
+    others: list[ProcessPrice] = Field(
+        description="The price with the other of the processes `standard` and `quick`, which make "
+        "the same documents; empty if the run uses neither, or if both cost the same."
+    )

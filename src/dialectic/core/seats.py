@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from dialectic.core.models.model import MODELS_PER_SESSION_MAX
-from dialectic.core.process.definition import Angle, Angles, ProcessFile
+from dialectic.core.process.definition import Angle, Angles, Makers, ProcessFile, Stage
 from dialectic.core.slug import slugify_name
 from dialectic.errors import UsageError
 
@@ -70,6 +70,13 @@ def describe_seat(seat: int, model: str) -> str:
 def list_active(seats: int, dropped: Collection[int]) -> tuple[int, ...]:
     """List the numbers of the seats that have not left."""
     return tuple(seat for seat in range(1, seats + 1) if seat not in dropped)
+
+
+def list_makers(stage: Stage, active: Sequence[int], lead: int) -> tuple[int, ...]:
+    """List the seats that make a stage's documents, of those that have not left."""
+    if stage.makers is Makers.ALL:
+        return tuple(active)
+    return (lead if lead in active else active[0],)
 
 
 @dataclass(frozen=True, slots=True)

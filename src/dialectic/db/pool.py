@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import random
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
@@ -233,8 +234,8 @@ class Database:
     def __init__(self, pool: asyncpg.Pool[asyncpg.Record], *, patience_s: float) -> None:
         self._pool = pool
         self._patience_s = patience_s
-        # The calls that wait for a connection, and until when at the latest.
-        self._line: dict[asyncio.Timeout, float] = {}
+        # When a call last got a connection.
+        self._moved_at = -math.inf
         self.counters = Counters()
 
     @classmethod
@@ -351,18 +352,27 @@ class Database:
         While the line moves, the server is well and only busy: wait `LINE_MAX_S`. If no call gets a
         connection any more, wait no longer than for an unreachable server.
         """
-        clock = asyncio.get_running_loop().time
-        begun_at = clock()
-        limit = asyncio.timeout_at(begun_at + self._patience_s)
-        self._line[limit] = begun_at + max(self._patience_s, LINE_MAX_S)
+        loop = asyncio.get_running_loop()
+        begun_at = loop.time()
+        latest_at = begun_at + max(self._patience_s, LINE_MAX_S)
+        limit, timers = asyncio.timeout(None), list[asyncio.TimerHandle]()
+
+        def look() -> None:
+            """End the wait, or look again when it must end unless the line moves."""
+            due_at = min(latest_at, max(begun_at, self._moved_at) + self._patience_s)
+            if loop.time() >= due_at:
+                limit.reschedule(due_at)
+            else:
+                timers[:] = [loop.call_at(due_at, look)]
+
+        look()
         try:
             async with limit:
                 connection = await self._pool.acquire()
         finally:
-            del self._line[limit]
-        for waiting, latest_at in self._line.items():
-            if not waiting.expired():
-                waiting.reschedule(min(latest_at, clock() + self._patience_s))
+            for timer in timers:
+                timer.cancel()
+        self._moved_at = loop.time()
         return connection
 
     async def _transact_once(

@@ -12,6 +12,7 @@ from pgqueuer.adapters.drivers.asyncpg import AsyncpgDriver
 from pgqueuer.adapters.persistence import qb
 from pgqueuer.adapters.persistence.queries import Queries
 from pgqueuer.core.qm import QueueManager
+from pgqueuer.domain.errors import PgqException as QueueError
 from pgqueuer.domain.models import Job as Message
 from pgqueuer.domain.models import TableChangedEvent
 from pgqueuer.domain.settings import DBSettings, Durability
@@ -20,6 +21,9 @@ from pgqueuer.ports.driver import NotifyCallback
 from pgqueuer.ports.repository import EntrypointExecutionParameter
 
 from dialectic.db.queries import load_queries
+from dialectic.db.tables.jobs import CHANNEL
+
+__all__ = ["SETTINGS", "LaneManager", "Message", "QueueError", "open_queries"]
 
 QUEUE_SCHEMA = "queue"
 
@@ -28,7 +32,7 @@ Handle = Callable[[Message], Awaitable[None]]
 SETTINGS = DBSettings(
     prefix="",
     db_schema=QUEUE_SCHEMA,
-    channel=Channel("ch_pgqueuer"),
+    channel=Channel(CHANNEL),
     function="fn_pgqueuer_changed",
     statistics_table="pgqueuer_statistics",
     queue_status_type="pgqueuer_status",

@@ -52,6 +52,7 @@ class Purpose(enum.StrEnum):
     COMPRESSION = "compression"
     CHAT = "chat"
     TRIAL = "trial"
+    LOOK = "look"
 
 
 class HoldState(enum.StrEnum):

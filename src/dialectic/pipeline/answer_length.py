@@ -22,9 +22,10 @@ from dialectic.tokens.counting import get_counter
 OUTPUT_TOKENS = 2_000
 # Expected lengths are in tokens; convert them to bytes for other tokenizers.
 BYTES_PER_TOKEN = 4
-# A declared length is a floor in words, and answers are expected to keep close to it. A word of
-# Markdown has this many tokens.
+# A declared length is a floor in words. A word of Markdown has this many tokens, and answers exceed
+# their floor by this factor, on average: none is shorter, and some find more to say.
 TOKENS_PER_WORD = 1.35
+FLOOR_EXCEEDED = 1.08
 # Reasoning tokens are charged too. This is the factor until we have learned the real one.
 REASONING_FACTOR = 3
 # The sample of the process's prompts that measures tokens per byte.
@@ -105,10 +106,26 @@ def measure_density(process: Process, tokenizer: str) -> float:
 
 @lru_cache(maxsize=64)
 def list_expected_bytes(process: Process, *, models: int) -> dict[Kind, float]:
-    """List the expected lengths of a process's documents, from its definition.
+    """List the expected lengths of a process's documents, from its definition."""
+    asked = list_asked_tokens(process, models=models)
+    floors = {
+        (stage.slug, part.output_type)
+        for stage in process.order
+        for part in stage.parts
+        if part.expected_output_tokens is None and part.length is not None
+    }
+    return {
+        kind: tokens * BYTES_PER_TOKEN * (FLOOR_EXCEEDED if kind in floors else 1)
+        for kind, tokens in asked.items()
+    }
+
+
+@lru_cache(maxsize=64)
+def list_asked_tokens(process: Process, *, models: int) -> dict[Kind, float]:
+    """List the lengths that the prompts of a process ask for.
 
     A length that grows with the inputs depends on how many documents are read, and on their own
-    expected lengths. All documents of one kind count as equally long.
+    lengths. All documents of one kind count as equally long.
     """
     reads: dict[Kind, tuple[DocumentKey, ...]] = {}
     for call in list_calls(process, models=models):
@@ -118,11 +135,11 @@ def list_expected_bytes(process: Process, *, models: int) -> dict[Kind, float]:
         for part in stage.parts:
             kind = (stage.slug, part.output_type)
             words = sum(tokens[read.kind] for read in reads[kind]) / TOKENS_PER_WORD
-            tokens[kind] = _expect_tokens(part, words)
-    return {kind: count * BYTES_PER_TOKEN for kind, count in tokens.items()}
+            tokens[kind] = _ask_tokens(part, words)
+    return tokens
 
 
-def _expect_tokens(part: Stage | Step, input_words: float) -> float:
+def _ask_tokens(part: Stage | Step, input_words: float) -> float:
     if part.expected_output_tokens is not None:
         return part.expected_output_tokens
     if part.length is None:

@@ -20,15 +20,23 @@ from uuid import UUID
 from dialectic.core.documents.echoes import TAIL_LABEL
 from dialectic.core.documents.file_paths import SeedPrompt, build_path
 from dialectic.core.documents.prompts import build_block, list_variables, render_template
+from dialectic.core.documents.second_look import find_next_step
 from dialectic.core.documents.stitching import describe_end
 from dialectic.core.documents.turns import REPEATED, Ask, read_asked
 from dialectic.core.models.messages import Message, Request, Role
 from dialectic.core.models.model import ModelCard
-from dialectic.core.process.definition import Stage
+from dialectic.core.process.definition import SECOND_LOOK, Stage
 from dialectic.db.tables.records import NewResource
 from dialectic.errors import ContextWindowError
-from dialectic.pipeline.gather import CONTINUATION, Item, Material, Words, gather_stage_words
+from dialectic.pipeline.gather import (
+    CONTINUATION,
+    Item,
+    Material,
+    Words,
+    gather_stage_words,
+)
 from dialectic.pipeline.load import JobContext
+from dialectic.pipeline.looks import Look
 from dialectic.pipeline.rulings import RULINGS
 from dialectic.processes.loader import load_shared_prompts
 from dialectic.tokens.counting import count_request_tokens
@@ -48,6 +56,8 @@ def build_seed_prompt(context: JobContext, stage: Stage) -> NewResource:
 
 # How much of the end of the text the request to continue quotes.
 TAIL_CHARS = 200
+# The labels of what a second look shows.
+LOOKED_AT, PASSED_OVER = "Document", "Points passed over"
 # With less room than this, another turn is not worth its input tokens.
 ROOM_TOKENS_MIN = 256
 
@@ -95,8 +105,10 @@ def list_parts(material: Material) -> list[Part]:
     """List the parts that may be shortened, in prompt order.
 
     Never shortened: the system prompt, the template's own words, the request and rulings, the first
-    answer (the document's head), the last two answers, and the requests to continue.
+    answer (the document's head), the last two answers, the requests to continue, and a look.
     """
+    if material.ask is Ask.LOOK:
+        return []
     words, said = material.words, material.said
     kinds = ((Kind.CONTEXT, words.context), (Kind.FEEDBACK, words.feedback))
     parts = [
@@ -116,18 +128,36 @@ def assemble(material: Material, card: ModelCard, shorter: Shorter | None = None
 
 def build_request(material: Material, card: ModelCard, shorter: Shorter) -> Request:
     """Build the request with the longest answer, without checking that it fits."""
-    turns = {place: text for (kind, place), text in shorter.items() if kind is Kind.TURN}
     return Request(
         model=card.name,
         system=material.system,
-        messages=(
-            Message(Role.USER, compose_prompt(shorten_words(material.words, shorter))),
-            *build_history(material.said, turns, _list_requests(material), material.continuation),
-        ),
+        messages=tuple(_list_messages(material, shorter)),
         max_output_tokens=compute_output_cap(material.max_output_tokens, card),
         variant=material.payload.variant,
         temperature=material.temperature if card.accepts_temperature else None,
     )
+
+
+def _list_messages(material: Material, shorter: Shorter) -> Iterator[Message]:
+    """List the prompt and the turns so far; a look has a prompt of its own and no history."""
+    if material.ask is Ask.LOOK and material.look is not None:
+        yield Message(Role.USER, compose_look(material.words, material.look))
+        return
+    turns = {place: text for (kind, place), text in shorter.items() if kind is Kind.TURN}
+    yield Message(Role.USER, compose_prompt(shorten_words(material.words, shorter)))
+    yield from build_history(material.said, turns, _list_requests(material), material.continuation)
+
+
+def compose_look(words: Words, look: Look) -> str:
+    """Render the request of a second look: the document, and the points that it lost."""
+    lines = [one.describe(number) for number, one in enumerate(look.omissions, start=1)]
+    values = {
+        "request": build_block(words.request.label, words.request.text),
+        "document": build_block(LOOKED_AT, look.document),
+        "omissions": build_block(PASSED_OVER, "\n".join(lines)),
+        "next_step": find_next_step(look.document) or "",
+    }
+    return render_template(SECOND_LOOK, look.template, values)
 
 
 def compute_output_cap(wanted_tokens: int | None, card: ModelCard) -> int:
@@ -234,7 +264,7 @@ def _list_requests(material: Material) -> dict[int, str | None]:
         ask, named = read_asked(chunk)
         if REPEATED in chunk.flags and not chunk.text.strip():
             requests[place] = None
-        elif ask is not Ask.TEXT and material.repair is not None:
+        elif ask in (Ask.SECTIONS, Ask.REWRITE) and material.repair is not None:
             values = {
                 "sections": [headings.get(key) for key in named] if ask is Ask.SECTIONS else [],
                 "copied": named[0] if ask is Ask.REWRITE else "",
@@ -247,7 +277,8 @@ def _list_requests(material: Material) -> dict[int, str | None]:
 def list_instructions(material: Material) -> list[str]:
     """List the templates of the requests that follow an answer: no answer may repeat them."""
     further = material.continuation or load_shared_prompts()[CONTINUATION]
-    return [further, *([] if material.repair is None else [material.repair.template])]
+    more = [one.template for one in (material.repair, material.look) if one is not None]
+    return [further, *more]
 
 
 def compose_instruction(text: str, template: str | None = None) -> str:

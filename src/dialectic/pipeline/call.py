@@ -191,7 +191,7 @@ def _find_live(
     if not isinstance(caller, Job):
         return None
     listed = engine.live_calls.find_document(caller.id, caller.attempt)
-    if payment.purpose is Purpose.CALL and listed is not None:
+    if payment.purpose in (Purpose.CALL, Purpose.LOOK) and listed is not None:
         listed.phase = Phase.WAITING_FOR_ENDPOINT
         return listed
     return describe_call(caller, card, turn=0, is_document=False)

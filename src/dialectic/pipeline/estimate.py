@@ -27,14 +27,21 @@ from dialectic.core.money.quote import (
     Quote,
     Size,
 )
-from dialectic.core.process.definition import Angle, Kind, Overflow, Process, Stage, Step
+from dialectic.core.process.definition import (
+    SECOND_LOOK,
+    Angle,
+    Kind,
+    Overflow,
+    Process,
+    Stage,
+    Step,
+)
 from dialectic.core.seats import find_angle
 from dialectic.pipeline.answer_length import (
-    BYTES_PER_TOKEN,
     LEARNED_MIN,
     decide_answer_limit,
     expect_size,
-    list_expected_bytes,
+    list_asked_tokens,
     measure_density,
 )
 from dialectic.pipeline.assemble import compose_prompt
@@ -70,6 +77,11 @@ from dialectic.tokens.counting import count_request_tokens
 FOREIGN_FACTOR = 2
 # The step name under which a quote lists embedding, for texts that must be shortened.
 READING = "shortening"
+# The step name under which it lists second looks, and what one of them is expected to show of the
+# inputs and to answer.
+LOOKING = "second look"
+OMITTED_TOKENS = 2_400
+LOOK_TOKENS = 2_000
 READING_PERCENT = 120
 # Default tokens per second, with waiting, of a model without measurements.
 PACE = 50.0
@@ -185,6 +197,8 @@ class _Estimator:
                 and (merging is None or prompt.is_frame_shortened)
             ),
         )
+        if self._get_part(key.stage_slug, call.step_name)[1].second_look:
+            yield self._price_look(call, author, limit)
         if (embedder := self.terms.embedder) is not None:
             yield Line(
                 stage_slug=key.stage_slug,
@@ -195,6 +209,27 @@ class _Estimator:
                 is_play=is_play(embedder),
                 figures=self._price_shortening(call, prompt, embedder),
             )
+
+    def _price_look(self, call: PlannedCall, author: Author, limit: int) -> Line:
+        """Price the second look at a document: it reads the document and what that lost."""
+        key = call.makes
+        stage = self.process.load_stage(key.stage_slug)
+        template, system = self.process.prompts[SECOND_LOOK], stage.system_prompt_name
+        asked = f"{template}\n{self.brief.request}\n{self.process.prompts[system]}"
+        frame = author.count_bytes(len(asked.encode())) + OMITTED_TOKENS
+        read = self._measure(key, author)
+        whole = Tokens(*(frame + size for size in read))
+        written = min(LOOK_TOKENS, limit)
+        return Line(
+            stage_slug=key.stage_slug,
+            step_name=LOOKING,
+            output_type=SECOND_LOOK,
+            model_index=key.model_index,
+            model_name=author.card.name,
+            is_play=is_play(author.card),
+            figures=self._build_figures(author, written, whole, limit),
+            answer_limit_tokens=limit,
+        )
 
     def _price_merging(self, call: PlannedCall, prompt: PromptSize) -> Figures | None:
         """Price the merges before a call; None if its step does not or cannot merge.
@@ -336,13 +371,12 @@ class _Estimator:
         if not self.terms.continues:
             return author.output_cap
         earlier = self.learned.earlier
-        declared = list_expected_bytes(self.process, models=len(self.authors))[kind]
         return decide_answer_limit(
             self._expect_size(kind, author, earlier).output_tokens,
             author.card,
             self.terms.max_output_tokens,
             long_tokens=earlier.find_long_tokens(kind, author.card.name, documents_min=LEARNED_MIN),
-            asked_tokens=declared / BYTES_PER_TOKEN,
+            asked_tokens=list_asked_tokens(self.process, models=len(self.authors))[kind],
         )
 
     def compute_duration(self, key: DocumentKey) -> Duration:

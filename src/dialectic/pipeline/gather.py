@@ -39,6 +39,7 @@ from dialectic.db.tables.records import Owner
 from dialectic.errors import PlanError
 from dialectic.pipeline.basis import BASIS, UNKNOWN, Basis, Source, gather_basis
 from dialectic.pipeline.load import Feedback, JobContext, Target, Text
+from dialectic.pipeline.looks import Look, find_look
 from dialectic.pipeline.rulings import RULINGS, build_rulings
 from dialectic.processes.loader import get_shared_prompt
 
@@ -144,6 +145,8 @@ class Material:
     basis: Basis = UNKNOWN
     # The prompt, if any, that asks once for missing sections or for a copied document.
     repair: Repair | None = None
+    # What a second look at the finished document needs, if there is one.
+    look: Look | None = None
     # The texts that its answer must not merely repeat.
     originals: tuple[Item, ...] = ()
     # The manifest entries of searched inputs, and what embedding the queries cost.
@@ -194,11 +197,12 @@ def gather(context: JobContext, job: Job, payload: PlanPayload | ExecutePayload)
     if isinstance(payload, PlanPayload):
         rank, origin, source_group, target = 1, payload.model_index, None, None
         is_intermediate, compressor = False, stage.compressor
+        part: Stage | Step = stage
     else:
         relation = payload.naming
         rank, origin = payload.rank, payload.origin
         source_group, target = payload.source_group, payload.target_contribution_id
-        step = stage.load_step(payload.step_name)
+        part = step = stage.load_step(payload.step_name)
         is_intermediate, compressor = step.is_intermediate, step.compressor
     angle = context.find_angle(payload.model_index)
     return Material(
@@ -226,6 +230,7 @@ def gather(context: JobContext, job: Job, payload: PlanPayload | ExecutePayload)
         chunks=context.chunks,
         continuation=get_shared_prompt(context.process, CONTINUATION),
         repair=_find_repair(context.process),
+        look=find_look(context.process, stage, part),
         originals=_list_originals(words, is_about_one=target is not None),
         left_out=_list_left_out(context, stage, payload),
     )

@@ -13,6 +13,7 @@ from uuid import UUID
 
 import asyncpg
 
+from dialectic.core.documents.turns import Ask
 from dialectic.core.job import Job, MergePayload
 from dialectic.core.models.model import ModelCard
 from dialectic.core.money.quote import OutputStatistics, Sample
@@ -48,7 +49,9 @@ async def load_answer_limit(
     wanted = context.max_output_tokens
     if not context.continues or job.retry_count:
         return compute_output_cap(wanted, card)
-    payload, turn = material.payload, len(material.chunks)
+    # A second look is a first turn of its own.
+    payload = material.payload
+    turn = 0 if material.ask is Ask.LOOK else len(material.chunks)
     if isinstance(payload, MergePayload):
         limit = decide_answer_limit(payload.budget_tokens, card, wanted)
         return grow_limit(limit, turn, card, wanted)

@@ -25,7 +25,7 @@ from dialectic.core.job import (
 )
 from dialectic.core.process.check import build_process
 from dialectic.core.process.definition import Angle, Process, Stage
-from dialectic.core.seats import describe_seat, find_angle, list_active
+from dialectic.core.seats import describe_seat, find_angle, list_active, list_makers
 from dialectic.core.slug import short_id
 from dialectic.db.pool import Connection
 from dialectic.db.queries import build_row, list_rows
@@ -38,6 +38,7 @@ from dialectic.pipeline.outline import (
     StageSeats,
     build_outline,
     count_documents,
+    seat_stages,
     select_partial,
 )
 from dialectic.pipeline.plan import Progress, Situation, list_missing, read_inputs
@@ -162,7 +163,10 @@ class JobContext:
     def get_seats(self, stage_slug: str) -> tuple[int, ...]:
         """Get the seats of a stage: those it was created with, or those it would get now."""
         found = [stage.seats for stage in self.seated if stage.stage_slug == stage_slug]
-        return found[0] if found else self.active_seats
+        if found:
+            return found[0]
+        stage = self.process.load_stage(stage_slug)
+        return list_makers(stage, self.active_seats, self.lead_model_index)
 
     def find_angle(self, seat: int) -> Angle | None:
         """Find the angle of a seat; None if it has none."""
@@ -271,8 +275,8 @@ async def load_session_context(
     models = len(row["models"])
     active = list_active(models, row["dropped_seats"])
     created = {stage["stage_slug"]: tuple(stage["seats"]) for stage in row["seated"]}
-    seats = tuple((stage.slug, created.get(stage.slug, active)) for stage in process.order)
-    partial = select_partial(seats, models)
+    seats = dict(seat_stages(process, active, row["lead_model_index"])) | created
+    partial = select_partial(tuple(seats.items()), models)
     shared = {
         "iteration": iteration,
         "process": process,

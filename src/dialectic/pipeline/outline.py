@@ -23,8 +23,16 @@ from dialectic.core.process.definition import (
     Step,
     Strategy,
 )
+from dialectic.core.seats import list_makers
 from dialectic.errors import PlanError
-from dialectic.pipeline.strategies import Child, Document, InputSet, deal, keep_sample
+from dialectic.pipeline.strategies import (
+    Child,
+    Document,
+    InputSet,
+    choose_substitute,
+    deal,
+    keep_sample,
+)
 
 # Twenty models in the standard process make 8,000 pairs in one step.
 STEP_CALLS_MAX = 10_000
@@ -50,6 +58,8 @@ class StepOutline:
     # The documents per thesis, of one model and of all models; 0 if theses differ.
     group_own: int
     group_all: int
+    # How many of the documents may get a second look: one more call for each that lost something.
+    looks: int
     # For each seat, the ranks of its children if no job fails, in order; none if it sits out.
     ranks: tuple[tuple[int, ...], ...]
 
@@ -72,6 +82,10 @@ class Outline:
     @property
     def calls(self) -> int:
         return sum(step.calls for step in self.steps)
+
+    @property
+    def looks(self) -> int:
+        return sum(step.looks for step in self.steps)
 
     def count_calls(self, stage_slug: str) -> Counter[str]:
         """Count the planned documents of a stage, by type."""
@@ -138,6 +152,11 @@ def list_calls(
     return calls
 
 
+def seat_stages(process: Process, active: Sequence[int], lead: int) -> StageSeats:
+    """List who would make each stage's documents if it were created now."""
+    return tuple((stage.slug, list_makers(stage, active, lead)) for stage in process.order)
+
+
 def select_partial(seats: StageSeats, models: int) -> StageSeats:
     """Select the stages in which not all seats take part."""
     full = tuple(range(1, models + 1))
@@ -176,6 +195,8 @@ def leave_out_lost(
         )
         is_idle = any(missing) if needs_each else bool(missing) and all(missing)
         is_lost = call.makes.model_index in dict(lost).get(stage.slug, ())
+        if is_idle and not is_lost and (other := _find_other(process, calls, call, gone)):
+            call, is_idle = dataclasses.replace(call, reads=(other,)), False
         if call.makes not in existing and (is_idle or is_lost):
             gone.add(call.makes)
         else:
@@ -184,13 +205,37 @@ def leave_out_lost(
     return kept
 
 
+def _find_other(
+    process: Process, calls: Sequence[PlannedCall], call: PlannedCall, gone: Collection[DocumentKey]
+) -> DocumentKey | None:
+    """Find what a call reads instead of a document that is gone, as `plan` will choose it."""
+    stage = process.load_stage(call.makes.stage_slug)
+    step = stage.load_step(call.step_name) if stage.steps else None
+    if step is None or not step.is_sampled or len(call.reads) != 1:
+        return None
+    seat = (*call.makes.kind, call.makes.model_index)
+    own = [c for c in calls if (*c.makes.kind, c.makes.model_index) == seat]
+    if own[0] is not call or any(read not in gone for c in own for read in c.reads):
+        return None
+    kind = call.reads[0].kind
+    ordered = sorted(c.makes for c in calls if c.makes.kind == kind)
+    children = {
+        key: Child((), rank, None, None, (key.model_index,)) for rank, key in enumerate(ordered)
+    }
+    alive = [child for key, child in children.items() if key not in gone]
+    missing = children[call.reads[0]].rank
+    other = choose_substitute(alive, missing, call.makes.model_index)
+    return None if other is None else ordered[other.rank]
+
+
 def _play_all(
     process: Process, models: int, until: str | None, seats: StageSeats
 ) -> dict[Kind, _Played]:
     assert models >= 1, "a process needs at least one model"
     made: dict[Kind, _Played] = {}
+    everyone = range(1, models + 1)
     for stage in process.order:
-        seated = dict(seats).get(stage.slug, tuple(range(1, models + 1)))
+        seated = dict(seats).get(stage.slug) or list_makers(stage, everyone, lead=1)
         for part in stage.parts:
             made[(stage.slug, part.output_type)] = _play(stage, part, made, models, seated)
         if stage.slug == until:
@@ -238,6 +283,7 @@ def _play(
         calls=len(documents),
         group_own=_get_common(Counter((d.model_index, d.origin) for d in documents)),
         group_all=_get_common(Counter(d.origin for d in documents)),
+        looks=len(documents) if part.second_look else 0,
         ranks=tuple(ranks),
     )
     return _Played(figures, documents)

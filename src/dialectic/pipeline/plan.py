@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from dialectic.core.documents.file_paths import Relation, fold_sources
@@ -19,7 +19,7 @@ from dialectic.core.seats import name_seats, number_name
 from dialectic.core.slug import short_id
 from dialectic.errors import PlanError
 from dialectic.pipeline.outline import Outline
-from dialectic.pipeline.strategies import Child, Document, InputSet, deal
+from dialectic.pipeline.strategies import Child, Document, InputSet, choose_substitute, deal
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +144,8 @@ def decide_plan(
         dealt = _deal_step(step, rules, inputs, models=len(situation.models))
         if step.is_sampled:
             figures = situation.outline.load_step(stage.slug, step.output_type)
-            planned = set(figures.get_ranks(payload.model_index))
-            dealt = [child for child in dealt if child.rank in planned]
+            planned = figures.get_ranks(payload.model_index)
+            dealt = _sample(step, dealt, planned, payload.model_index, is_open=bool(awaited))
         if number == current_step:
             is_step_open = bool(awaited)
             if not awaited and not dealt:
@@ -156,6 +156,18 @@ def decide_plan(
             for child in dealt
         )
     return Decision(tuple(children), tuple(awaits), is_step_open)
+
+
+def _sample(
+    step: Step, dealt: Sequence[Child], planned: Sequence[int], model_index: int, *, is_open: bool
+) -> list[Child]:
+    """Keep the children that the outline planned; if their documents failed, one in their place."""
+    kept = [child for child in dealt if child.rank in planned]
+    can_change = step.granularity_strategy is Strategy.PER_SOURCE_DOCUMENT and bool(planned)
+    if kept or is_open or not can_change:
+        return kept
+    other = choose_substitute(dealt, planned[0], model_index)
+    return [] if other is None else [replace(other, rank=planned[0])]
 
 
 def _deal_step(

@@ -3,7 +3,7 @@
 `interpret` decides whether an answer is finished. A finished answer may still be a copy of one of
 its inputs, or lack sections that its stage promises. If the process has a prompt for that, one
 further turn asks for the document or for just those sections. Then the document is what it is, and
-its flags say what is wrong with it.
+its flags say what is wrong with it. A part of the process may give it a `second_look`.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from dialectic.pipeline.interpret import (
     finish,
     interpret,
 )
+from dialectic.pipeline.second_look import decide_look, skip_look, take_look
 
 SECTIONS_ADDED = "sections_added"
 
@@ -49,14 +50,17 @@ def decide_outcome(
     Returns the answer without echoes of our own requests, too.
     """
     cleared = cut_echoes(reply.text, list_instructions(material))
-    if not cleared.has_echo:
-        return reply, _decide(reply, material, limits)
-    reply = replace(reply, text=cleared.text)
+    if cleared.has_echo:
+        reply = replace(reply, text=cleared.text)
     outcome = _decide(reply, material, limits)
-    return reply, replace(outcome, flags=(*outcome.flags, ECHO))
+    if isinstance(outcome, Finish):
+        outcome = decide_look(outcome, material)
+    return reply, replace(outcome, flags=(*outcome.flags, ECHO)) if cleared.has_echo else outcome
 
 
 def _decide(reply: Reply, material: Material, limits: Limits) -> Finish | Continue:
+    if material.ask is Ask.LOOK:
+        return take_look(reply, material)
     if material.ask is Ask.SECTIONS:
         return _add_sections(reply, material)
     base = material.base
@@ -114,6 +118,8 @@ def close_early(material: Material) -> Finish:
 
 def give_up(material: Material) -> Finish:
     """Build the document without what was asked for again."""
+    if material.ask is Ask.LOOK:
+        return skip_look(material)
     if material.ask is Ask.REWRITE:
         copied = join([chunk.text for chunk in list_copied(material.chunks)])
         return finish(copied, is_incomplete=False, flags=(COPY,))

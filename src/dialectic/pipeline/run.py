@@ -18,6 +18,8 @@
     interpret   decide what the answer means: finished, or cut off and to be continued (pure)
     repair      decide whether to ask once for missing sections, or for a document in place of a
                 copy (pure)
+    second_look show a finished document once what it lost of its inputs, if its part of the process
+                says so (pure)
 
     save        commit once: the plan or the document, the job's new state, the jobs it wakes,
                 the events, the payment
@@ -32,7 +34,7 @@ are saved earlier, so that the next attempt or another job can reuse them.
 
 from __future__ import annotations
 
-import asyncio
+import functools
 from dataclasses import replace
 from typing import assert_never
 
@@ -50,10 +52,10 @@ from dialectic.core.models.call_record import Refusal
 from dialectic.core.models.model import ModelCard
 from dialectic.engine import Engine
 from dialectic.errors import ContextWindowError, ProviderError
-from dialectic.ledger.holds import derive_hold_key
+from dialectic.ledger.holds import Purpose, derive_hold_key
 from dialectic.pipeline.call import call, describe_call
 from dialectic.pipeline.fit.combine import gather_merge, plan_level
-from dialectic.pipeline.fit.compress import Fitted, compress, decide_again
+from dialectic.pipeline.fit.compress import Fitted, compress, decide_again, run_aside
 from dialectic.pipeline.fit.ladder import choose_compressor, make_room
 from dialectic.pipeline.fit.turn import Needed, Turn
 from dialectic.pipeline.gather import Material, gather
@@ -77,6 +79,7 @@ from dialectic.pipeline.save import (
     save_wait,
     save_wait_for_others,
 )
+from dialectic.pipeline.second_look import prepare_look
 
 
 async def run_job(engine: Engine, job: Job) -> None:
@@ -145,7 +148,11 @@ async def write_turn(
     engine: Engine, job: Job, payload: TurnPayload, context: JobContext, card: ModelCard
 ) -> None:
     """Make the prompt of a turn fit, call the model, decide what its answer means and save it."""
-    material = _gather(context, job, payload)
+    gathered = _gather(context, job, payload)
+    material = await run_aside(gathered, functools.partial(prepare_look, gathered))
+    if material.ask is Ask.LOOK and not (material.look and material.look.omissions):
+        await save_turn(engine, job, material, give_up(material))  # the process lost its look
+        return
     limit = await load_answer_limit(engine, job, context, material, card)
     turn = await make_room(Turn(engine, job, context, material, card, limit))
     if isinstance(turn, Needed):
@@ -173,8 +180,8 @@ async def write_turn(
     limits = Limits(
         context.continues or bool(payload.continues), engine.settings.max_continuations + begun
     )
-    # In a thread: comparing an answer with long inputs takes a while.
-    reply, outcome = await asyncio.to_thread(decide_outcome, paid.answer.reply, material, limits)
+    decide = functools.partial(decide_outcome, paid.answer.reply, material, limits)
+    reply, outcome = await run_aside(material, decide, answer=paid.answer.reply.text)
     await save_turn(engine, job, material, outcome, paid.replace_reply(reply))
 
 
@@ -191,6 +198,7 @@ async def ask(turn: Turn) -> Paid:
         payment = Payment(
             turn.wallet_id,
             key,
+            Purpose.LOOK if material.ask is Ask.LOOK else Purpose.CALL,
             full_answers_only=turn.context.full_answers_only,
             is_approved=turn.context.approve_spend,
         )

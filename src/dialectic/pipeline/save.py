@@ -82,11 +82,7 @@ async def save_turn(
 
     taken: list[NewResource] = []
 
-    async def store(connection: Connection) -> None:
-        if written.contribution is not None:
-            taken[:] = await _end_document(connection, job, material, written)
-        else:
-            await _go_on(connection, job, material, written)
+    async def pay(connection: Connection) -> None:
         if paid is not None:
             await _say_limit(connection, job, material, paid.answer)
             reply = paid.answer.reply
@@ -95,6 +91,17 @@ async def save_turn(
             await release_unsent(connection, engine, job, error)
         else:
             await release(connection, job)
+
+    async def store(connection: Connection) -> None:
+        if written.contribution is None:
+            await jobs.hold_lease(connection, job)
+            await _go_on(connection, job, material, written)
+            await pay(connection)
+            return
+        await _insert_document(connection, job, material, written)
+        await pay(connection)
+        # Last: it locks the stage, for which the other documents of the stage wait.
+        taken[:] = await _end_document(connection, job, material, written)
 
     await _commit(engine, job, store)
     if isinstance(outcome, Continue):
@@ -107,10 +114,9 @@ async def save_turn(
 
 
 async def _commit(engine: Engine, job: Job, store: Callable[[Connection], Awaitable[None]]) -> None:
-    """Store what an attempt made in one commit, if it still holds the job."""
+    """Store what an attempt made in one commit; the first statement locks the job."""
 
     async def work(connection: Connection) -> None:
-        await jobs.hold_lease(connection, job)
         await store(connection)
         engine.failpoints.reach("before_commit")
 
@@ -118,18 +124,33 @@ async def _commit(engine: Engine, job: Job, store: Callable[[Connection], Awaita
     engine.failpoints.reach("after_commit")
 
 
+async def _insert_document(
+    connection: Connection, job: Job, material: Material, written: Written
+) -> None:
+    """Store a document with what was cut out of it, and tell what it lacks."""
+    contribution = written.contribution
+    assert contribution is not None, "the last turn saves the document"
+    owner, first_id = material.owner, contribution.original_model_contribution_id
+    if first_id is not None:
+        await jobs.hold_lease(connection, job)
+        await contributions.supersede(connection, first_id)
+    await contributions.save_document(
+        connection, job, owner, contribution, written.files, written.resources
+    )
+    if written.chunk is not None:
+        await contributions.insert_chunk(connection, job, written.chunk)
+    await plan_files.put_plan(connection, job.tenant_id, owner, written.plan)
+    if contribution.edit_version > 1:  # the plan page is made of the newest versions
+        await make_due(connection, owner.project_id)
+    await _tell_shortcomings(connection, job, contribution)
+
+
 async def _end_document(
     connection: Connection, job: Job, material: Material, written: Written
 ) -> tuple[NewResource, ...]:
-    """Store a document and what follows from it; return plan files of another model."""
+    """End the job of a document and wake others; return plan files of another model."""
     contribution = written.contribution
     assert contribution is not None, "the last turn saves the document"
-    owner, files = material.owner, written.files
-    await contributions.insert_contribution(connection, job, owner.project_id, contribution, files)
-    if written.chunk is not None:
-        await contributions.insert_chunk(connection, job, written.chunk)
-    await records.put_resources(connection, job.tenant_id, owner, written.resources)
-    await plan_files.put_plan(connection, job.tenant_id, owner, written.plan)
     results = {
         "contribution_id": str(contribution.id),
         "path": contribution.storage_path,
@@ -146,9 +167,6 @@ async def _end_document(
     # Progress counts only planned documents: merges are not part of the plan.
     is_planned = not isinstance(material.payload, MergePayload)
     units = 1 if is_planned and material.payload.edition == 1 else 0
-    if contribution.edit_version > 1:  # the plan page is made of the newest versions
-        await make_due(connection, owner.project_id)
-    await _tell_shortcomings(connection, job, contribution)
     await jobs.complete(connection, job, results=results, finished_units=units)
     return await fill_pending(connection, job, material, written)
 
@@ -319,7 +337,12 @@ async def save_need(engine: Engine, job: Job, needed: Needed) -> None:
     """Let a job wait for a combine job; create that job unless it exists."""
     combine = _build_job(job, needed)  # without a parent: other jobs may wait for it too
     reason = "waiting for its inputs to be combined"
-    await _commit(engine, job, lambda c: jobs.wait_for(c, job, combine, reason=reason))
+
+    async def store(connection: Connection) -> None:
+        await jobs.hold_lease(connection, job)
+        await jobs.wait_for(connection, job, combine, reason=reason)
+
+    await _commit(engine, job, store)
 
 
 async def save_wait_for_others(engine: Engine, job: Job, others: Sequence[UUID]) -> bool:
@@ -347,6 +370,7 @@ async def save_level(engine: Engine, job: Job, level: Level) -> None:
     ]
 
     async def store(connection: Connection) -> None:
+        await jobs.hold_lease(connection, job)
         await jobs.insert_jobs(connection, job.tenant_id, new)
         # The number of levels depends on the lengths of the merged texts: plan after each level.
         await jobs.wait(connection, job, jobs.Wait(total_steps=level.number + 1))

@@ -6,9 +6,9 @@ says whether it is complete; a child that needs a whole set waits for it. A chil
 siblings depends only on its sources, not on which documents arrive first or fail.
 
 Sampling leaves out children where the process asks for fewer. The choice depends only on ranks, so
-it is the same before and during the work, and does not depend on delays or failures. It rotates:
-every model does equal work and every document has equally many readers. Children about a model's
-own work are left out first.
+it is the same before and during the work, and does not depend on delays. It rotates: every model
+does equal work and every document has equally many readers. Children about a model's own work are
+left out first. A model whose document failed takes over that of the failed model.
 """
 
 from __future__ import annotations
@@ -35,6 +35,18 @@ def keep_sample(
     if step.per_source_max is not None:
         kept = list(_keep_per_source(kept, step.per_source_max, model_index))
     return kept
+
+
+def choose_substitute(
+    children: Sequence[Child], missing_rank: int, model_index: int
+) -> Child | None:
+    """Choose what a reader works on if its own document will never exist: the next by rank.
+
+    That is the one whose reader was lost with the document. None if there is nothing to read.
+    """
+    after = sorted(children, key=lambda child: (child.rank <= missing_rank, child.rank))
+    others = [child for child in after if model_index not in child.source_model_indexes]
+    return next(iter([*others, *after]), None)
 
 
 def _keep_per_source(children: Sequence[Child], most: int, model_index: int) -> Iterator[Child]:

@@ -43,16 +43,19 @@ from dialectic.core.documents.plan_files import (
 from dialectic.core.documents.prompts import Manifest
 from dialectic.core.documents.shortcomings import BEGUN_BY, MISSING
 from dialectic.core.documents.stitching import Chunk, sum_usage
+from dialectic.core.documents.turns import Ask, read_asked
 from dialectic.core.job import Job, derive_chunk_id, derive_contribution_id
 from dialectic.core.models.messages import FinishReason
 from dialectic.core.process.definition import ExpectedDocument
 from dialectic.core.slug import slugify_name
+from dialectic.core.strict_json import Json
 from dialectic.db.tables.contributions import NewChunk, NewContribution
 from dialectic.db.tables.files import MARKDOWN, File
 from dialectic.db.tables.records import NewResource
 from dialectic.pipeline.call import Answer
 from dialectic.pipeline.gather import Material
 from dialectic.pipeline.interpret import Continue, Finish
+from dialectic.pipeline.second_look import SUMMED
 
 FieldValue: TypeAlias = str | int | bool | list[str] | None
 
@@ -248,7 +251,7 @@ def build_contribution(
         raw_finish_reason=last.raw_finish_reason,
         provider_request_id=last.request_id,
         processing_time_ms=sum(turn.elapsed_ms for turn in said),
-        manifest=last.manifest,
+        manifest=find_manifest(said),
         title=card.title,
         excerpt=card.excerpt,
         words=card.words,
@@ -279,6 +282,7 @@ def build_document(
         "finish_reason": said[-1].finish_reason.value,
         "incomplete": outcome.is_incomplete,
         **({"flags": list(flags)} if flags else {}),
+        **({"second_look": look} if (look := find_look_summary(flags)) else {}),
         **({"left_out": list(material.left_out)} if material.left_out else {}),
         **({"shortened": shortened} if (shortened := list_shortened(said)) else {}),
         "tokens_input": usage.input_tokens,
@@ -294,6 +298,18 @@ def list_begun_by(material: Material, said: list[Chunk]) -> list[str]:
     """Flag the turns that another model wrote before it was replaced."""
     names = dict.fromkeys(turn.model_name for turn in said if turn.model_name is not None)
     return [f"{BEGUN_BY}{name}" for name in names if name != material.payload.model_name]
+
+
+def find_look_summary(flags: Sequence[str]) -> str | None:
+    """Find what became of what a document had lost; None if it got no second look."""
+    found = [flag.removeprefix(SUMMED) for flag in flags if flag.startswith(SUMMED)]
+    return found[0] if found else None
+
+
+def find_manifest(said: Sequence[Chunk]) -> Json | None:
+    """Find what the prompt of the last turn contained; a second look reads no inputs."""
+    is_look = len(said) > 1 and read_asked(said[-2])[0] is Ask.LOOK
+    return (said[-2] if is_look else said[-1]).manifest
 
 
 def list_newer(material: Material) -> list[str]:

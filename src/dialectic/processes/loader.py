@@ -1,7 +1,8 @@
 """Load processes from disk: those that come with the program, and a user's own. Reads files only.
 
 A process without one of the shared prompts (to continue, merge or shorten a text) gets that of the
-standard process.
+standard process. One with `prompts_from` gets the prompts and guidance that its folder lacks from
+that shipped process. Both become part of it, so a session keeps them.
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ from __future__ import annotations
 import functools
 import re
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from dialectic.core.process.check import build_process
-from dialectic.core.process.definition import SHARED_PROMPTS, SLUG, Process
+from dialectic.core.process.definition import SHARED_PROMPTS, SLUG, Overlay, Process
 from dialectic.core.strict_json import Json
 from dialectic.core.suggestion import suggest
 from dialectic.errors import ConfigurationError, Conflict, InvalidProcess, NotFound, UsageError
@@ -197,19 +198,53 @@ def _load_own(folder: Path) -> Process:
 
 
 def _load_folder(folder: Traversable, *, place: str) -> Process:
-    entries = _list_entries(folder.joinpath("prompts"), ".md")
-    prompts = load_shared_prompts() | {
-        entry.name.removesuffix(".md"): _read(entry, place=f"{place}/prompts/{entry.name}")
-        for entry in entries
-    }
+    content = _read_toml(folder.joinpath(FILE_NAME), place=f"{place}/{FILE_NAME}")
+    lender = _find_lender(content, place=f"{place}/{FILE_NAME}")
+    lent = {} if lender is None else _read_prompts(lender, place=lender.name)
     overlays = _list_entries(folder.joinpath("overlays"), ".toml")
-    return build_process(
-        _read_toml(folder.joinpath(FILE_NAME), place=f"{place}/{FILE_NAME}"),
-        prompts,
+    process = build_process(
+        content,
+        load_shared_prompts() | lent | _read_prompts(folder, place=place),
         [_read_toml(entry, place=f"{place}/overlays/{entry.name}") for entry in overlays],
         place=f"{place}/{FILE_NAME}",
         overlay_places=[f"{place}/overlays/{entry.name}" for entry in overlays],
     )
+    return process if lender is None else _lend_guidance(process, lender)
+
+
+def _read_prompts(folder: Traversable, *, place: str) -> dict[str, str]:
+    return {
+        entry.name.removesuffix(".md"): _read(entry, place=f"{place}/prompts/{entry.name}")
+        for entry in _list_entries(folder.joinpath("prompts"), ".md")
+    }
+
+
+def _find_lender(content: Json, *, place: str) -> Traversable | None:
+    """Find the shipped process that lends its prompts; the form of the name is checked later."""
+    name = content.get("prompts_from")
+    if not isinstance(name, str) or re.fullmatch(SLUG, name) is None:
+        return None
+    if not _holds_process(_shipped() / name):
+        known = ", ".join(_list_names(_shipped()))
+        raise InvalidProcess(
+            f"{place}: `prompts_from` is {name!r}, which is not shipped. Shipped: {known}.",
+            reason="broken_rule",
+            subject=place,
+        )
+    return _shipped() / name
+
+
+def _lend_guidance(process: Process, lender: Traversable) -> Process:
+    """Add the lender's guidance for the prompts and domains that a process has; its own wins."""
+    overlays = dict(process.overlays)
+    for entry in _list_entries(lender.joinpath("overlays"), ".toml"):
+        lent = Overlay.model_validate(_read_toml(entry, place=f"{lender.name}/{entry.name}"))
+        guidance = {name: text for name, text in lent.guidance.items() if name in process.prompts}
+        if lent.domain in process.file.domains and guidance:
+            own = process.overlays.get(lent.domain)
+            both = guidance | ({} if own is None else own.guidance)
+            overlays[lent.domain] = Overlay(domain=lent.domain, guidance=both)
+    return replace(process, overlays=dict(sorted(overlays.items())))
 
 
 def _list_entries(folder: Traversable, ending: str) -> list[Traversable]:

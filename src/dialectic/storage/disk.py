@@ -16,14 +16,14 @@ import os
 import shutil
 import socket
 import stat
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypeVar, TypeVarTuple
 from uuid import UUID
 
-from dialectic.atomic_write import clear_draft, flush_folder, replace_in_turn
+from dialectic.atomic_write import clear_draft, flush_folder, replace_all_in_turn, replace_in_turn
 from dialectic.errors import NotFound, StorageUnavailable
 from dialectic.storage.keys import (
     ID_NAME,
@@ -37,6 +37,9 @@ from dialectic.storage.keys import (
 )
 
 THREADS_MAX = 16
+# How many groups of files are written at a time, and the most files of a group.
+GROUPS_MAX = 4
+GROUP_FILES_MAX = 64
 # An empty folder may be deleted while a file is being moved into it; then it is created again.
 WRITE_ATTEMPTS_MAX = 100
 DURABLE_FOLDERS_MAX = 10_000
@@ -64,8 +67,21 @@ Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pending:
+    """A file that waits to be written."""
+
+    key: str
+    parts: Parts
+    data: bytes
+    done: asyncio.Future[None]
+
+
 class DiskStore:
-    """Files under one folder of this machine. A missing folder is an empty store."""
+    """Files under one folder of this machine. A missing folder is an empty store.
+
+    Files that are written at the same time share a thread, and those of a folder its flush.
+    """
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -74,9 +90,17 @@ class DiskStore:
         self._durable: set[str] = set()
         # Its own threads: a network disk may hang, and must not block the other threads.
         self._threads = ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="storage")
+        self._pending: list[_Pending] = []
+        self._groups: set[asyncio.Task[None]] = set()
 
     async def write(self, key: str, data: bytes) -> None:
-        await self._run(key, self._write, check_key(key), data)
+        loop = asyncio.get_running_loop()
+        new = _Pending(key, check_key(key), data, loop.create_future())
+        self._pending.append(new)
+        if len(self._pending) == 1:
+            # Once all others that are written right now have come.
+            loop.call_soon(self._start_group)
+        await new.done
 
     async def write_file(self, key: str, source: Path) -> None:
         await self._run(key, self._write_file, check_key(key), source)
@@ -117,6 +141,35 @@ class DiskStore:
     def id_name(self) -> str:
         return ID_NAME
 
+    def _start_group(self) -> None:
+        """Write the files that wait, unless enough groups are being written."""
+        while self._pending and len(self._groups) < GROUPS_MAX:
+            group = [one for one in self._pending[:GROUP_FILES_MAX] if not one.done.done()]
+            del self._pending[:GROUP_FILES_MAX]
+            task = asyncio.create_task(self._write_group(group))
+            self._groups.add(task)
+            task.add_done_callback(self._end_group)
+
+    def _end_group(self, task: asyncio.Task[None]) -> None:
+        self._groups.discard(task)
+        self._start_group()
+
+    async def _write_group(self, group: Sequence[_Pending]) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            failures = await loop.run_in_executor(self._threads, self._write_all, group)
+        except BaseException:
+            for one in group:
+                one.done.cancel()
+            raise
+        for one in group:
+            if one.done.done():
+                continue  # its caller waits no longer
+            if (error := failures.get(one.parts)) is None:
+                one.done.set_result(None)
+            else:
+                one.done.set_exception(self._explain(one.key, error))
+
     async def _run(
         self, key: str, work: Callable[[*Arguments], Result], *given: *Arguments
     ) -> Result:
@@ -124,16 +177,42 @@ class DiskStore:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._threads, work, *given)
         except OSError as error:
-            reason = error.strerror or str(error)
-            remedy = _REMEDIES.get(error.errno or 0, "Check the disk and the system log.")
-            message = f"{self._root / key} cannot be used: {reason}. {remedy}"
-            code = errno.errorcode.get(error.errno or 0, "").lower()
-            raise StorageUnavailable(
-                message, reason=code or None, subject=str(self._root / key)
-            ) from error
+            raise self._explain(key, error) from error
 
-    def _write(self, parts: Parts, data: bytes) -> None:
-        self._replace(parts, lambda file: file.write(data), lambda path: _has_content(path, data))
+    def _explain(self, key: str, error: OSError) -> StorageUnavailable:
+        reason = error.strerror or str(error)
+        remedy = _REMEDIES.get(error.errno or 0, "Check the disk and the system log.")
+        code = errno.errorcode.get(error.errno or 0, "").lower()
+        message = f"{self._root / key} cannot be used: {reason}. {remedy}"
+        found = StorageUnavailable(message, reason=code or None, subject=str(self._root / key))
+        found.__cause__ = error
+        return found
+
+    def _write_all(self, group: Sequence[_Pending]) -> dict[Parts, OSError]:
+        """Write files folder by folder; return the errors of those that could not be written."""
+        folders: dict[Parts, dict[str, bytes]] = {}
+        for one in group:
+            folders.setdefault(one.parts[:-1], {})[one.parts[-1]] = one.data
+        failures: dict[Parts, OSError] = {}
+        for folder, files in folders.items():
+            try:
+                self._write_folder(folder, files)
+            except OSError:
+                # One by one: a file that cannot be written must not keep the others back.
+                for name, data in files.items():
+                    try:
+                        self._write_folder(folder, {name: data})
+                    except OSError as error:
+                        failures[*folder, name] = error
+        return failures
+
+    def _write_folder(self, folder: Parts, files: Mapping[str, bytes]) -> None:
+        for _ in range(WRITE_ATTEMPTS_MAX):
+            with contextlib.suppress(FileNotFoundError):
+                self._make_root()
+                path = self._resolve((*folder, "key"), create=True).parent
+                return replace_all_in_turn(path, files, is_there=_has_content)
+        raise _build_deleted_error()
 
     def _write_file(self, parts: Parts, source: Path) -> None:
         with source.open("rb") as opened:
@@ -142,17 +221,15 @@ class DiskStore:
                 opened.seek(0)
                 shutil.copyfileobj(opened, file, STREAM_BYTES)
 
-            self._replace(parts, fill, lambda _: False)
+            self._replace(parts, fill)
 
-    def _replace(
-        self, parts: Parts, fill: Callable[[BinaryIO], object], is_there: Callable[[Path], bool]
-    ) -> None:
+    def _replace(self, parts: Parts, fill: Callable[[BinaryIO], object]) -> None:
         for _ in range(WRITE_ATTEMPTS_MAX):
             with contextlib.suppress(FileNotFoundError):
                 self._make_root()
                 path = self._resolve(parts, create=True)
-                return replace_in_turn(path, fill, is_needless=partial(is_there, path))
-        raise OSError(errno.ESTALE, "Another process keeps deleting the folder")
+                return replace_in_turn(path, fill, is_needless=lambda: False)
+        raise _build_deleted_error()
 
     def _read(self, parts: Parts) -> bytes:
         with self._open(parts) as file:
@@ -237,6 +314,10 @@ class DiskStore:
             )
             found = _find_id(path)
         return found
+
+
+def _build_deleted_error() -> OSError:
+    return OSError(errno.ESTALE, "Another process keeps deleting the folder")
 
 
 def _find_mode(path: str) -> int | None:

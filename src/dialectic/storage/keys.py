@@ -5,6 +5,7 @@ Knows nothing of where or how a file is stored, except that a key never names a 
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import TypeAlias
 from uuid import UUID
@@ -15,6 +16,7 @@ from dialectic.errors import UsageError
 PART_BYTES_MAX = 255
 PARTS_MIN = 2
 KEY_CHARS_MAX = 1_200
+PARTS_KEPT_MAX = 2_000
 # At the root of a store, which no key can reach: a key has at least two parts.
 ID_NAME = "store-id"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -41,6 +43,7 @@ def check_prefix(prefix: str) -> Parts:
     return check_key(f"{prefix.removesuffix('/')}/key")[:-1] if prefix else ()
 
 
+@functools.lru_cache(PARTS_KEPT_MAX)  # most keys have most of their folders in common
 def is_part(text: str) -> bool:
     """Whether a key may contain this between two slashes."""
     if text in ("", ".", "..") or "\\" in text or text.startswith(DRAFT_PREFIX):

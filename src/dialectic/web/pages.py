@@ -14,7 +14,7 @@ import html
 import json
 import mimetypes
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -65,6 +65,10 @@ MEDIA_TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+
 UNSERVED = {".html", ".ts"}
 COMPRESSED_MIN_BYTES = 256
 HASH_CHARS = 16
+# What a page asks for before anything else, so that the request need not wait for the modules.
+ME = "/api/v1/me"
+BOARD = "/api/v1/sessions/{id}/board"
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _IMPORT = re.compile(r"""\bfrom\s*["'](\.[^"']+)["']""")
 
 
@@ -169,9 +173,23 @@ def build_shell(view: str) -> bytes:
     return re.sub(r"\{\{(\w+)\}\}", lambda match: filled[match[1]], assets.template).encode()
 
 
-def respond_with_shell(view: str, status: int = 200) -> Response:
-    """Send the shell of a page."""
+def list_preloads(view: str, request: Request) -> list[str]:
+    """List what the page of a request asks the API for first."""
+    if view in ("sign_in", NOT_FOUND):
+        return []
+    found = [ME]
+    session = request.path_params.get("id", "") if view == "session" else ""
+    # Another iteration than the newest is another board.
+    if _ID.fullmatch(session) and "i" not in request.query_params:
+        found.append(BOARD.format(id=session))
+    return found
+
+
+def respond_with_shell(view: str, status: int = 200, preloads: Iterable[str] = ()) -> Response:
+    """Send the shell of a page, and tell the browser what the page will ask for."""
     headers = {**HEADERS, **NO_STORE}
+    if links := ", ".join(f"<{path}>; rel=preload; as=fetch; crossorigin" for path in preloads):
+        headers["Link"] = links
     return Response(build_shell(view), status, headers, "text/html; charset=utf-8")
 
 
@@ -188,9 +206,9 @@ def add_pages(app: FastAPI) -> None:
     app.router.default = _serve_unknown
 
 
-def _serve(view: str) -> Callable[[], Awaitable[Response]]:
-    async def serve() -> Response:
-        return respond_with_shell(view)
+def _serve(view: str) -> Callable[[Request], Awaitable[Response]]:
+    async def serve(request: Request) -> Response:
+        return respond_with_shell(view, preloads=list_preloads(view, request))
 
     return serve
 

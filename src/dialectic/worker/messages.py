@@ -11,17 +11,17 @@ import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
-
-from pgqueuer.domain.models import Job as Message
 
 from dialectic.core.job import JobKey
 from dialectic.db.pool import DriversConnection
-from dialectic.db.queue import SETTINGS, LaneManager, open_queries
 from dialectic.db.tables import jobs
 from dialectic.db.tables.jobs import SessionKey
 from dialectic.worker.lanes import Lanes
+
+if TYPE_CHECKING:
+    from dialectic.db.queue import LaneManager, Message
 
 Begin = Callable[[str, JobKey], "asyncio.Task[None]"]
 """Starts the job of a message in a lane."""
@@ -60,7 +60,7 @@ class SessionMessages:
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self, *, poll_s: float) -> None:
-        await self.connection.add_listener(SETTINGS.channel, lambda *_: self.wake())
+        await self.connection.add_listener(jobs.CHANNEL, lambda *_: self.wake())
         while not self._is_over:
             self._news.clear()
             if not await self._take():
@@ -110,6 +110,9 @@ class AllMessages:
     _manager: LaneManager = field(init=False)
 
     def __post_init__(self) -> None:
+        # A command that works on its own session does not need PgQueuer, which takes long to load.
+        from dialectic.db.queue import SETTINGS, LaneManager, open_queries
+
         self._manager = LaneManager(
             open_queries(self.connection),
             SETTINGS.channel,
@@ -120,6 +123,8 @@ class AllMessages:
         )
 
     async def run(self, *, poll_s: float) -> None:
+        from dialectic.db.queue import QueueError
+
         try:
             await self._manager.run(
                 dequeue_timeout=timedelta(seconds=poll_s),
@@ -128,6 +133,8 @@ class AllMessages:
                 heartbeat_timeout=timedelta(seconds=self.silence_s),
                 log_aggregation_interval=timedelta(0),
             )
+        except QueueError as error:
+            raise ConnectionError(f"the queue does not respond: {error}") from error
         finally:
             self._lost.set()
 

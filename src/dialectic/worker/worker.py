@@ -21,7 +21,6 @@ from dataclasses import dataclass, field
 from uuid import UUID, uuid4
 
 import asyncpg
-from pgqueuer.domain.errors import PgqException
 
 from dialectic.core.job import Job, JobKey
 from dialectic.db.migrate import find_upgrade
@@ -195,7 +194,7 @@ class Worker:
             try:
                 await self._listen_once()
                 delays = iterate_reconnects()
-            except (*CONNECTION_LOST, OSError, asyncpg.PostgresError, PgqException) as error:
+            except (*CONNECTION_LOST, OSError, asyncpg.PostgresError) as error:
                 if outage.begins(error):
                     logger.warning("cannot reach the queue: %s", error)
             if not self._stopping.is_set():

@@ -37,6 +37,9 @@ export default async (base, check) => {
 
   const edited = m.apply(begun, event("document_changed", { document: { id: "d-a2", original_id: "d-a", version: 2, created_at: time(30) } }));
   check("a new version takes the place of the old", [...edited.documents.keys()].sort(), ["d-a2", "d-b"]);
+  const landed = (changes) => m.apply(once, event("dialectic_contribution_received", { document: { id: "d-c", original_id: "d-c", job_id: "c", version: 1, by: null, words: 7, charged: "0.02", created_at: time(5), ...changes } })).jobs.get("c");
+  check("a document ends its call", [landed({}).status, landed({}).document_id, landed({}).words, landed({}).charged], ["completed", "d-c", 7, "0.02"]);
+  check("a call that was begun again is not ended by what it wrote before", [landed({ created_at: time(0) }).status, landed({ by: { user_id: "u" } }).status], ["processing", "processing"]);
   check("a contribution without document is left to others", m.apply(begun, event("dialectic_contribution_received", { contribution: {} })) === begun, true);
   check("needs and money", m.apply(begun, event("session_changed", { needs: [{ code: "funds" }], money: { spent: "1" } })).needs.length, 1);
   check("feedback that is taken back", m.apply(begun, event("feedback_changed", { feedback: null, feedback_id: "f", is_gone: true })).feedback.size, 0);

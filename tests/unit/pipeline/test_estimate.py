@@ -16,9 +16,11 @@ from dialectic.core.models.model import ModelCard
 from dialectic.core.money.quote import Amount, Figures, OutputStatistics, Quote, Sample
 from dialectic.core.process.definition import Process
 from dialectic.pipeline.answer_length import (
+    FLOOR_EXCEEDED,
     OUTPUT_TOKENS,
     REASONING_FACTOR,
     TOKENS_PER_WORD,
+    list_asked_tokens,
     list_expected_bytes,
 )
 from dialectic.pipeline.call_estimate import Terms
@@ -205,10 +207,12 @@ def test_documents_are_as_long_as_the_process_expects_until_something_is_learned
     assert of_step(quote(SMALL), "pairs").expected.output_tokens == 27 * OUTPUT_TOKENS
 
 
-def test_without_another_figure_an_answer_is_expected_to_be_as_long_as_its_floor() -> None:
+def test_without_another_figure_an_answer_is_expected_to_exceed_its_floor_a_little() -> None:
     length = SHIPPED.order[0].length
     assert length is not None
-    tokens = length.words_min * TOKENS_PER_WORD
+    asked = length.words_min * TOKENS_PER_WORD
+    assert list_asked_tokens(SHIPPED, models=3)[THESIS] == asked
+    tokens = asked * FLOOR_EXCEEDED
     assert list_expected_bytes(SHIPPED, models=3)[THESIS] == 4 * tokens
     written = of_step(quote(SHIPPED), "thesis").expected.output_tokens
     assert written == pytest.approx(3 * tokens, rel=0.001)
@@ -242,8 +246,8 @@ def test_what_others_wrote_in_a_step_is_expected_of_a_model_that_wrote_nothing_t
     assert of_step(quote(learned=learned), "thesis").expected.output_tokens == 3 * 2_500
 
 
-def test_who_writes_four_times_as_much_in_one_step_is_expected_to_write_more_in_others() -> None:
-    learned = OutputStatistics((sample(output_tokens=11_200, text_bytes=44_800),))
+def test_who_writes_eight_times_as_much_in_one_step_is_expected_to_write_more_in_others() -> None:
+    learned = OutputStatistics((sample(output_tokens=22_400, text_bytes=89_600),))
     found = of_step(quote(learned=learned), "critique").expected.output_tokens
     assert found == 9 * 2 * 1_400
 

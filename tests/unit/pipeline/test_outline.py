@@ -19,6 +19,7 @@ from dialectic.pipeline.outline import (
     build_outline,
     leave_out_lost,
     list_calls,
+    seat_stages,
 )
 from dialectic.processes.loader import load_process
 from tests.cases import each_case
@@ -235,3 +236,46 @@ def test_what_a_lost_seat_wrote_before_it_was_lost_is_read() -> None:
     pairs = [c for c in kept if c.makes.output_type == "pairwise_synthesis_chunk"]
     # Two seats wrote six critiques, and the lost one wrote one of its three.
     assert len(pairs) == 3 * 7
+
+
+# -- the lead alone --------------------------------------------------------------------------------
+
+QUICK = load_process("quick")
+
+
+@each_case(("models", "calls"), [(1, 5), (2, 7), (3, 9), (4, 11), (5, 13)])
+def test_the_quick_process_makes_2n_and_3_calls_and_at_most_two_looks(
+    models: int, calls: int
+) -> None:
+    outline = build_outline(QUICK, models=models)
+    assert (outline.calls, outline.looks) == (calls, 2)
+    assert [step.calls for step in outline.steps] == [models, models, 1, 1, 1]
+
+
+def test_what_the_lead_makes_is_made_by_its_seat_and_read_by_all() -> None:
+    seats = seat_stages(QUICK, (1, 2, 3), lead=2)
+    assert dict(seats) == {
+        "thesis": (1, 2, 3),
+        "antithesis": (1, 2, 3),
+        "synthesis": (2,),
+        "parenthesis": (2,),
+        "paralysis": (2,),
+    }
+    calls = list_calls(QUICK, models=3, seats=seats)
+    (checklist,) = [call for call in calls if call.makes.stage_slug == "paralysis"]
+    assert checklist.makes.model_index == 2
+    assert {read.kind[1] for read in checklist.reads} == {"parenthesis", "synthesis"}
+    (synthesis,) = [call for call in calls if call.makes.stage_slug == "synthesis"]
+    assert len(synthesis.reads) == 6
+    # A lead that has left is replaced by the first that has not.
+    assert dict(seat_stages(QUICK, (2, 3), lead=1))["synthesis"] == (2,)
+
+
+def test_each_critic_of_the_quick_process_reads_one_thesis_of_another_model() -> None:
+    for models in (2, 3, 4, 5):
+        calls = list_calls(QUICK, models=models, until="antithesis")
+        pairs = [
+            (call.makes.model_index, call.reads[0].model_index) for call in calls if call.reads
+        ]
+        assert len(pairs) == models == len({thesis for _, thesis in pairs})
+        assert all(critic != thesis for critic, thesis in pairs)

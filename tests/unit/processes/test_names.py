@@ -10,7 +10,7 @@ import pytest
 import dialectic
 from dialectic.core.process.definition import Process
 from dialectic.errors import ConfigurationError, InvalidProcess, NotFound
-from dialectic.processes.loader import list_processes, load_process
+from dialectic.processes.loader import copy_process, list_processes, load_process
 from tests.problems import refusing
 
 SHIPPED = Path(dialectic.__file__).parent / "processes" / "standard"
@@ -41,7 +41,11 @@ def test_ones_own_process_goes_before_the_shipped_one_of_that_name(tmp_path: Pat
 def test_without_any_of_ones_own_the_shipped_are_found(tmp_path: Path) -> None:
     assert load_process("standard", own=tmp_path / "none").name == "standard"
     listed = list_processes(tmp_path / "none")
-    assert [(one.name, one.folder) for one in listed] == [("digest", None), ("standard", None)]
+    assert [(one.name, one.folder) for one in listed] == [
+        ("digest", None),
+        ("quick", None),
+        ("standard", None),
+    ]
 
 
 def test_a_name_is_never_a_way_out_of_the_folder(tmp_path: Path) -> None:
@@ -72,8 +76,13 @@ def test_the_list_holds_ones_own_first_and_each_name_once(tmp_path: Path) -> Non
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes.txt").write_text("no process")
     listed = list_processes(tmp_path)
-    assert [one.name for one in listed] == ["standard", "zebra", "digest"]
-    assert [one.folder for one in listed] == [tmp_path / "standard", tmp_path / "zebra", None]
+    assert [one.name for one in listed] == ["standard", "zebra", "digest", "quick"]
+    assert [one.folder for one in listed] == [
+        tmp_path / "standard",
+        tmp_path / "zebra",
+        None,
+        None,
+    ]
 
 
 def test_a_broken_process_is_listed_with_its_fault_and_hides_no_other(tmp_path: Path) -> None:
@@ -100,3 +109,27 @@ def test_a_folder_that_cannot_be_read_is_the_operators_to_mend(tmp_path: Path) -
         pytest.skip("whoever runs this may read everything")
     finally:
         own.chmod(0o700)
+
+
+# -- prompts of another process -------------------------------------------------------------------
+
+
+def test_a_process_takes_the_prompts_and_guidance_that_it_lacks_from_a_shipped_one(
+    tmp_path: Path,
+) -> None:
+    quick, standard = load_process("quick"), load_process("standard")
+    assert quick.prompts["thesis"] == standard.prompts["thesis"]
+    assert quick.prompts["paralysis"] != standard.prompts["paralysis"]
+    for domain in quick.file.domains:
+        assert quick.get_guidance(domain, "thesis") == standard.get_guidance(domain, "thesis")
+    assert not any("synthesis_pairwise" in one.guidance for one in quick.overlays.values())
+    copied = copy_process("quick", "mine", own=tmp_path)
+    (copied / "prompts" / "thesis_role.md").write_text("Be brief.")
+    assert load_process("mine", own=tmp_path).prompts["thesis_role"] == "Be brief."
+
+
+def test_prompts_of_a_process_that_is_not_shipped_are_refused(tmp_path: Path) -> None:
+    folder = copy_process("quick", "mine", own=tmp_path) / "process.toml"
+    folder.write_text(folder.read_text().replace('"standard"', '"mine"', 1))
+    with refusing(InvalidProcess, "`prompts_from` is 'mine'", reason="broken_rule"):
+        load_process("mine", own=tmp_path)

@@ -15,6 +15,7 @@ from dialectic_simulator.framing import Frame, join_frames
 from dialectic_simulator.response import Call, build_chat, word_retry_after
 from dialectic_simulator.routes import WIRES, find_target, has_key
 from dialectic_simulator.script import Facts, Manner
+from dialectic_simulator.text import Author
 from tests.cases import each_case
 
 TEXT = "0123456789" * 4
@@ -23,7 +24,7 @@ TEXT = "0123456789" * 4
 def build_call(manner: Manner, *, is_stream: bool = True, seed: int = 0, **changes: Any) -> Call:
     ask = Ask("m", turns=(Message(Role.USER, "Write."),), is_stream=is_stream)
     facts = Facts(tokenizer="chars:1")
-    call = Call(WIRES[WireName.OPENAI], ask, facts, manner, seed=seed, input_tokens=10)
+    call = Call(WIRES[WireName.OPENAI], ask, facts, manner, Author(seed), input_tokens=10)
     return replace(call, **changes)
 
 

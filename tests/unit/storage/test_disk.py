@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import stat
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -104,6 +105,39 @@ async def test_a_disk_that_hangs_takes_no_thread_from_the_rest_of_the_program(
         assert not any(writing.done() for writing in hanging)
     await asyncio.gather(*hanging)
     assert all_files(root) == [KEY]
+
+
+async def test_of_files_written_at_once_one_that_cannot_be_written_fails_alone(
+    store: DiskStore,
+) -> None:
+    await store.write("tenant/a/folder/x.md", b"x")
+    keys = [f"tenant/{name}/{number}.md" for name in "ab" for number in range(100)]
+    outcomes = await asyncio.gather(
+        *(store.write(key, key.encode()) for key in [*keys, "tenant/a/folder"]),
+        return_exceptions=True,
+    )
+    *written, refused = outcomes
+    assert written == [None] * len(keys)
+    assert isinstance(refused, StorageUnavailable)
+    assert refused.reason == "eisdir"
+    assert [await store.read(key) for key in keys] == [key.encode() for key in keys]
+
+
+async def test_files_written_at_once_share_the_flush_of_their_folder(
+    store: DiskStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.write(KEY, b"makes the folder")
+    flushed: list[bool] = []
+    flush = os.fsync
+
+    def note(file: int) -> None:
+        flushed.append(stat.S_ISDIR(os.fstat(file).st_mode))
+        flush(file)
+
+    monkeypatch.setattr(os, "fsync", note)
+    folder = KEY.rpartition("/")[0]
+    await asyncio.gather(*(store.write(f"{folder}/{number}.md", b"x") for number in range(6)))
+    assert sorted(flushed) == [False] * 6 + [True]
 
 
 # -- links and pipes -------------------------------------------------------------------------------

@@ -5,11 +5,18 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from starlette.requests import Request
+
 from dialectic.web import pages
 from tests.api_description import load_description
+from tests.golden.product import list_errors
 from tools import openapi_types, vendor
 
 STATIC = Path(pages.__file__).with_name("static")
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+# A state of the connection, a kind of activity, an event that no server sends yet, and codes that
+# the database gives to jobs.
+OWN_NAMES = {"signed_out", "stage_done", "claims_changed", "child_failed", "prerequisite_failed"}
 
 
 def test_the_shell_preloads_every_module_of_its_page_once() -> None:
@@ -25,6 +32,24 @@ def test_the_shell_preloads_every_module_of_its_page_once() -> None:
         for imported in re.findall(r'from ?"(\.[^"]+)"', source):
             there = (STATIC / path).parent.joinpath(imported).resolve().relative_to(STATIC)
             assert there.as_posix() in named
+
+
+def test_a_shell_names_what_its_page_asks_for_first() -> None:
+    session = "3f0e8b1c-7a52-5d64-9c1e-2b7a4d5e6f70"
+
+    def preloads(view: str, path_id: str = "", query: bytes = b"") -> list[str]:
+        params = {"path_params": {"id": path_id}, "query_string": query, "headers": []}
+        return pages.list_preloads(view, Request({"type": "http", **params}))
+
+    board = f"/api/v1/sessions/{session}/board"
+    assert preloads("session", session) == ["/api/v1/me", board]
+    assert preloads("session", session, b"i=1") == ["/api/v1/me"]
+    assert preloads("session", "x>; rel=preload") == ["/api/v1/me"]
+    assert preloads("document", session) == ["/api/v1/me"]
+    assert preloads("sign_in") == []
+    link = pages.respond_with_shell("session", preloads=preloads("session", session))
+    assert link.headers["link"].count("; rel=preload; as=fetch; crossorigin") == 2
+    assert "link" not in pages.respond_with_shell("sign_in").headers
 
 
 def test_every_page_has_a_view_or_will_have_one_under_its_name() -> None:
@@ -74,11 +99,30 @@ def test_modules_name_only_types_that_the_api_has() -> None:
     named = {
         name
         for path in (STATIC / "js").rglob("*.js")
-        for name in re.findall(r'import\("[./]*api\.d\.ts"\)\.(\w+)', path.read_text("utf-8"))
+        for name in re.findall(
+            r'(?:import\("[./]*api\.d\.ts"\)|\bApi)\.(\w+)', path.read_text("utf-8")
+        )
     }
 
-    assert {"Me", "Wallet"} <= named
+    assert {"Me", "Wallet", "BoardJob"} <= named
     assert all(re.search(rf"^export \w+ {name}\b", types, re.MULTILINE) for name in named)
+
+
+def test_modules_read_only_fields_that_the_api_has() -> None:
+    types = openapi_types.PLACE.read_text("utf-8")
+    # Fields, kinds of events, and codes: what the API names is written with underscores, what a
+    # page calls by itself is not.
+    known = {*re.findall(r"^\s+(\w+)\??:", types, re.MULTILINE), *re.findall(r'"(\w+)"', types)}
+    known |= {error.code for error in list_errors()} | OWN_NAMES
+    read = re.compile(r"\.([a-z]+(?:_[a-z0-9]+)+)\b|[{,]\s*([a-z]+(?:_[a-z0-9]+)+)\s*[:,}=]")
+    found = {
+        (path.name, first or second)
+        for path in (STATIC / "js").rglob("*.js")
+        for first, second in read.findall(COMMENT.sub("", path.read_text("utf-8")))
+    }
+
+    assert len(found) > 200
+    assert sorted(each for each in found if each[1] not in known) == []
 
 
 def test_a_type_says_what_may_be_missing_what_may_be_null_and_what_may_be_chosen() -> None:

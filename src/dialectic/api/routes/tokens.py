@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Path, Request, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from dialectic.api.dependencies import Reading, RequestContext, WriteRequest, allow, allow_act
 from dialectic.api.pagination import list_whole
@@ -124,9 +124,22 @@ async def switch_browser_session(
 
 
 @router.delete("/browser-session", status_code=204)
-async def close_browser_session(request: Request, context: Reading) -> Response:
+async def close_browser_session(
+    request: Request,
+    context: Reading,
+    *,
+    everywhere: Annotated[
+        bool,
+        Query(description="End all your browser sessions, of every browser and organisation."),
+    ] = False,
+) -> Response:
     """Sign a browser out. Removes the session cookie."""
-    await accounts.close_session(context.engine.db, context.caller)
+    if everywhere:
+        if find_session_cookie(request) is None:
+            raise NotFound("This request has no browser session. Sign in to start one.")
+        await accounts.close_sessions(context.engine.db, context.caller)
+    else:
+        await accounts.close_session(context.engine.db, context.caller)
     cookie = build_set_cookie("", _read_origin(request), max_age_s=0)
     return Response(status_code=204, headers={"Set-Cookie": cookie})
 

@@ -10,7 +10,13 @@ import click
 
 from dialectic.app.installed import list_processes
 from dialectic.cli.backend import open_backend
-from dialectic.cli.display.process_graph import Pen, build_frame_pen, build_plain_pen, draw_process
+from dialectic.cli.display.process_graph import (
+    Pen,
+    build_frame_pen,
+    build_plain_pen,
+    count_calls,
+    draw_process,
+)
 from dialectic.cli.options import name_command
 from dialectic.cli.terminal import (
     WIDTH_MIN,
@@ -89,11 +95,11 @@ def _describe_listed(one: ProcessSummary, own: Path) -> list[str]:
     where = "shipped" if one.is_shipped else str(own / one.name)
     if not isinstance(one, ProcessDetail):
         return [f"{one.name}: broken", f"    {one.problem}", f"    {where}"]
-    calls = build_outline(_parse(one), models=3).calls
+    calls = count_calls(build_outline(_parse(one), models=3))
     return [
         f"{one.name}: {one.title}",
         f"    {' > '.join(one.stages)}",
-        f"    {count(calls, 'call')} for 3 models; {where}",
+        f"    {calls} for 3 models; {where}",
     ]
 
 

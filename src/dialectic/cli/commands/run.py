@@ -21,8 +21,8 @@ from dialectic.cli.input import read_overlay, read_prompt, read_resource
 from dialectic.cli.options import FollowOptions, follow_options, name_command, strict_option
 from dialectic.cli.pausing import leaving_paused
 from dialectic.cli.preflight import check_models
-from dialectic.cli.setup import require_models
-from dialectic.cli.terminal import count, echo_json, load_settings, run_async, say
+from dialectic.cli.setup import choose_process, require_models
+from dialectic.cli.terminal import count, echo_json, has_person, load_settings, run_async, say
 from dialectic.contract.projects import Kind
 from dialectic.contract.quotes import RunQuote
 from dialectic.contract.sessions import RunRequest
@@ -36,6 +36,7 @@ from dialectic.errors import ExitCode, FundsError, UsageError
 from dialectic.providers.catalog import build_catalog
 from dialectic.settings import Settings
 
+STANDARD = "standard"
 # Options that are about the command, not about the session.
 OWN_OPTIONS = ("out", "detach", "opens_page", "strict", "as_json")
 
@@ -57,6 +58,8 @@ class RunOptions:
     strict: bool
     as_json: bool
     yes: bool
+    # Whether a person at a terminal is asked for the process of their runs.
+    asks_process: bool
     follow: FollowOptions
     preflight: bool
 
@@ -78,10 +81,8 @@ class RunOptions:
 )
 @click.option(
     "--process",
-    default="standard",
-    show_default=True,
     metavar="P",
-    help="A process by name or folder.",
+    help="A process by name or folder; default: standard.",
 )
 @click.option(
     "--domain",
@@ -178,6 +179,7 @@ def run(
     *,
     project: str | None,
     domain: str | None,
+    process: str | None,
     pause: bool,
     pause_on_dissent: bool,
     no_continue: bool,
@@ -197,6 +199,7 @@ def run(
         settings,
         prompt=text,
         domain=domain or "General",
+        process=process or settings.default_process or STANDARD,
         models=models,
         resources=resource,
         overlay=overlay,
@@ -213,6 +216,9 @@ def run(
         dry_run=dry_run or shows_max,
         shows_max=shows_max,
         yes=yes,
+        asks_process=not (process or settings.default_process or yes or dry_run or shows_max)
+        and not own["as_json"]
+        and has_person(),
         follow=follow,
         preflight=settings.preflight and not no_preflight,
         **own,
@@ -287,6 +293,11 @@ async def _run(settings: Settings, run_options: RunOptions, request: RunRequest)
             project_id = await get_id_to_change(backend, Kind.PROJECT, run_options.project)
             request = _extend(project_id, request)
         quoted = await backend.quote(request, lists_smaller=run_options.dry_run)
+        if run_options.asks_process and quoted.others:
+            chosen = await choose_process(settings, quoted)
+            if chosen != quoted.process:
+                request = request.model_copy(update={"process": chosen})
+                quoted = await backend.quote(request, lists_smaller=False)
         _check_fit(run_options, quoted)
         _name_models(quoted)
         for left_out in quoted.left_out:
@@ -363,7 +374,9 @@ async def _is_confirmed(
     # A given budget counts as consent to spend it.
     if run_options.yes or run_options.budget_credits is not None:
         return True
-    return await is_wanted(quoted.work, confirm_above_usd=settings.confirm_above_usd)
+    return await is_wanted(
+        quoted.work, confirm_above_usd=settings.confirm_above_usd, others=quoted.others
+    )
 
 
 def _extend(project_id: UUID, request: RunRequest) -> RunRequest:

@@ -103,6 +103,7 @@ REASONS = {
     "cut_off": "was cut off and continues",
     "repeated_turn": "repeated itself and is asked to continue",
     "sections_requested": "is asked for missing sections",
+    "look_requested": "is shown what its document lost",
     "rewrite_requested": "repeated an input and is asked to write its own document",
 }
 

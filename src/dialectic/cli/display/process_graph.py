@@ -14,6 +14,7 @@ from rich.cells import cell_len
 from dialectic.cli.terminal import count
 from dialectic.core.process.definition import (
     InputRule,
+    Makers,
     OnChildFailure,
     Overflow,
     Process,
@@ -63,8 +64,15 @@ def draw_process(process: Process, outline: Outline, pen: Pen) -> list[str]:
             lines += _draw_arrow(_describe_feedback(stage), pen)
         figures = [step for step in outline.steps if step.stage_slug == stage.slug]
         lines += _draw_stage(position, stage, figures, outline.models, pen)
-    total = f"{count(outline.calls, 'call')} for {count(outline.models, 'model')}"
+    total = f"{count_calls(outline)} for {count(outline.models, 'model')}"
     return [*lines, "", *textwrap.wrap(f"{total}: {_list_calls(process, outline)}", pen.width)]
+
+
+def count_calls(outline: Outline) -> str:
+    """Count the calls of a process; second looks are made only where something was lost."""
+    if not outline.looks:
+        return count(outline.calls, "call")
+    return f"{outline.calls} to {count(outline.calls + outline.looks, 'call')}"
 
 
 def _list_calls(process: Process, outline: Outline) -> str:
@@ -109,14 +117,17 @@ def _fill_stage(
         yield from textwrap.wrap(stage.description, pen.inner)
         yield ""
     if not stage.steps:
-        yield from _spread("one call per model", _multiply(figures[0], models, pen), pen.inner)
+        makers = "by the lead" if stage.makers is Makers.LEAD else "per model"
+        yield from _spread(f"one call {makers}", _multiply(figures[0], models, pen), pen.inner)
         yield from _label("  prompt", stage.prompt_template_name, pen.inner)
         yield from _label("  reads", _describe_inputs(stage.inputs_required, stage), pen.inner)
         yield from _label("  makes", stage.output_type, pen.inner)
+        yield from _describe_look(stage, pen)
     for step, figure in zip(stage.steps, figures if stage.steps else (), strict=True):
         if step is not stage.steps[0]:
             yield from _draw_arrow(_describe_barrier(step, stage), pen)
-        name = f"{step.name}: {step.granularity_strategy}"
+        makers = " by the lead" if stage.makers is Makers.LEAD else ""
+        name = f"{step.name}: {step.granularity_strategy}{makers}"
         yield from _spread(name, _multiply(figure, models, pen), pen.inner)
         yield from _describe_step(step, stage, models, pen)
     if stage.expected_output_artifacts:
@@ -136,8 +147,15 @@ def _describe_step(step: Step, stage: Stage, models: int, pen: Pen) -> Iterator[
         yield from _label(
             "  needs", f"at least {step.quorum_min or 1} of its jobs to succeed", pen.inner
         )
+    yield from _describe_look(step, pen)
     if step.overflow is not Overflow.COMPRESS:
         yield from _label("  overflow", step.overflow, pen.inner)
+
+
+def _describe_look(part: Stage | Step, pen: Pen) -> Iterator[str]:
+    if part.second_look:
+        said = "one more call if points of what it read are lost"
+        yield from _label("  looks", said, pen.inner)
 
 
 def _describe_inputs(rules: Sequence[InputRule], stage: Stage) -> str:

@@ -19,7 +19,7 @@ from dialectic.cli.error_report import advise, mark
 from dialectic.cli.options import name_command
 from dialectic.cli.terminal import ask_yes, count, echo_lines, say
 from dialectic.contract.base import read_credits
-from dialectic.contract.quotes import RunQuote
+from dialectic.contract.quotes import ProcessPrice, RunQuote
 from dialectic.contract.sessions import SessionDetail
 from dialectic.core.job import JobStatus
 from dialectic.core.money.price import (
@@ -73,7 +73,14 @@ def show_quote(
         calls = count(one.calls, "call")
         price = format_roughly(read_credits(one.expected), is_play=one.is_play)
         lines.append(f"  {one.shrink} {calls:>10} {price:>12}  {one.left_out}")
+    lines += [f"\n{describe_other(one)}" for one in quoted.others]
     echo_lines(lines)
+
+
+def describe_other(other: ProcessPrice) -> str:
+    """Describe the same run with another process: its calls and its price."""
+    price = format_roughly(read_credits(other.expected), is_play=other.is_play)
+    return f"With --process {other.process}: {count(other.calls, 'call')} for about {price}."
 
 
 def _format(quote: Quote, amount: Amount) -> str:
@@ -213,8 +220,10 @@ def describe_forecast(spent_credits: int, whole_credits: int, *, is_play: bool) 
 # -- may it? --------------------------------------------------------------------------------------
 
 
-async def is_wanted(quote: Quote, *, confirm_above_usd: float) -> bool:
-    """Ask the user to confirm the expected cost of a run.
+async def is_wanted(
+    quote: Quote, *, confirm_above_usd: float, others: Sequence[ProcessPrice] = ()
+) -> bool:
+    """Ask the user to confirm the expected cost of a run; name a process that costs less.
 
     Play money and small amounts need no confirmation. Without a terminal, the run is rejected.
     """
@@ -222,18 +231,20 @@ async def is_wanted(quote: Quote, *, confirm_above_usd: float) -> bool:
     expected = figures.likely.credits
     if expected <= confirm_above_usd * CREDITS_PER_USD:
         return True
+    cheaper = [one for one in others if read_credits(one.expected) < expected]
+    hint = "".join(f" {describe_other(one)}" for one in cheaper)
     bound = format_roughly(quote.compute_bound(figures).credits)
     price = f"{format_roughly(expected)} (rarely above {bound})"
     if not sys.stdin.isatty():
         raise UsageError(
             f"This run is expected to cost {price}, and standard input is not a terminal, so it "
             "cannot ask. Add --yes to run it, --budget USD to limit it, or --dry-run to see the "
-            "details. "
+            f"details.{hint} "
             f"(DIALECTIC_CONFIRM_ABOVE_USD is {confirm_above_usd:g}.)",
             reason="unconfirmed",
             subject="--yes",
         )
-    return await ask_yes(f"This run is expected to cost {price}. Go on? [y/N] ")
+    return await ask_yes(f"This run is expected to cost {price}.{hint} Go on? [y/N] ")
 
 
 # These remedies resume the session themselves.

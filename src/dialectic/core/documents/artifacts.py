@@ -8,10 +8,11 @@ it. A markdown fence around the whole answer is ignored. Time is linear in the l
 
 from __future__ import annotations
 
+import functools
 import heapq
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -77,7 +78,7 @@ def extract_documents(
 
     JSON is only read from a complete answer: half of it could pass for all of it.
     """
-    sections = _find_sections(text, expected)
+    sections = _find_sections(text, tuple(one for one in expected if one.heading is not None))
     wants_json = is_complete and any(document.json_key is not None for document in expected)
     values, is_repaired = _read_json(text) if wants_json else ({}, False)
     found: dict[str, str] = {}
@@ -94,7 +95,10 @@ def extract_documents(
     return Cut(found, missing, is_repaired, levels)
 
 
-def _find_sections(text: str, expected: Sequence[ExpectedDocument]) -> dict[str, tuple[str, int]]:
+@functools.lru_cache(16)  # an answer is checked for what it lacks, and then cut
+def _find_sections(
+    text: str, expected: tuple[ExpectedDocument, ...]
+) -> Mapping[str, tuple[str, int]]:
     """Find the promised sections: by key, each with its text and the level of its heading."""
     text = unwrap(text)
     left = _list_candidates(text, expected)

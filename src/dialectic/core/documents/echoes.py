@@ -101,11 +101,11 @@ def find_copied(answer: str, given: Iterable[tuple[str, str]]) -> str | None:
     own = _list_sequences(words)
     for label, text in given:
         known = set(_list_sequences(_WORD.findall(text.casefold())))
-        if sum(one in known for one in own) >= COPY_SHARE_MIN * len(own):
+        if sum(map(known.__contains__, own)) >= COPY_SHARE_MIN * len(own):
             return label
     return None
 
 
-def _list_sequences(words: Sequence[str]) -> list[int]:
-    places = range(len(words) - SEQUENCE_WORDS + 1)
-    return [hash(tuple(words[place : place + SEQUENCE_WORDS])) for place in places]
+def _list_sequences(words: Sequence[str]) -> list[tuple[str, ...]]:
+    # Without a loop of our own: every answer is compared with all its inputs.
+    return list(zip(*(words[place:] for place in range(SEQUENCE_WORDS)), strict=False))

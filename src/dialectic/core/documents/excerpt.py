@@ -100,14 +100,20 @@ def _split_sentence(prose: str) -> tuple[str, str]:
 
 def build_excerpt(text: str, *, chars_max: int = EXCERPT_CHARS_MAX) -> str:
     """Build an excerpt: whole sentences if they fill half of it, else as many words as fit."""
-    body = _COMMENT.sub("", read_body(text)[:_READ_CHARS_MAX])
+    return _cut(_read_prose(read_body(text)[:_READ_CHARS_MAX]), chars_max)
+
+
+@functools.lru_cache(8)  # the card and the announcement of a document read the same
+def _read_prose(body: str) -> str:
+    """Read the first prose of a document, without markup."""
+    body = _COMMENT.sub("", body)
     prose = (
         _join(_list_prose(body))
         or _join(_list_prose(body, takes_quotes=True))
         # Some models put a fence around their whole answer.
         or _join(_list_prose(body, takes_quotes=True, takes_fenced=True))
     )
-    return _cut(_strip(prose), chars_max)
+    return _strip(prose)
 
 
 def _strip(prose: str) -> str:

@@ -36,6 +36,7 @@ _MARKS = frozenset("#`~<=-*_")
 _NO_TITLE = re.compile(r"[ \t]*(?:$|[#>|`~]|[-*+][ \t]|\d{1,9}[.)][ \t]| {4}|\t)")
 # A longer line is text.
 TITLE_CHARS_MAX = 300
+TITLES_KEPT_MAX = 2_000
 
 _MARKUP = re.compile(r"<[^<>]{1,200}>|\{#[^{}]*\}\s*$|\]\([^()]*\)")
 _KEYCAP = re.compile("\ufe0f?\u20e3")
@@ -197,9 +198,9 @@ class TitleMatcher:
     def find_meaning(self, title: str) -> Meaning | None:
         """Find what a title means; None if it is not promised."""
         title = title[:TITLE_CHARS_MAX]
-        if self.probe.search(_simplify(title)) is None:
+        if self.probe.search(_simplify_short(title)) is None:
             return None
-        variants = list(_list_variants(title))
+        variants = _list_variants(title)
         for names, is_synonym in ((self.titles, False), (self.synonyms, True)):
             for name, has_more in variants:
                 if (key := names.get(name)) is not None:
@@ -236,8 +237,17 @@ def read_declared(document: ExpectedDocument) -> tuple[int, str]:
     return len(marks), _read_title(title)
 
 
-def _list_variants(title: str) -> Iterator[tuple[str, bool]]:
+# The answers of a stage have most of their titles in common.
+_simplify_short = functools.lru_cache(TITLES_KEPT_MAX)(_simplify)
+
+
+@functools.lru_cache(TITLES_KEPT_MAX)
+def _list_variants(title: str) -> tuple[tuple[str, bool], ...]:
     """List what a title may say, and whether that leaves out text that follows it."""
+    return tuple(_iterate_variants(title))
+
+
+def _iterate_variants(title: str) -> Iterator[tuple[str, bool]]:
     bare = _drop_number(_simplify(title))
     yield fold_title(title), False
     yield fold_title(bare), False

@@ -39,6 +39,7 @@ FOLDER_READMES = {
 # A note of a plan file: the file, as we first named it, whose newer version it is.
 REPLACES = "replaces:"
 
+_WORK_FOLDERS = frozenset(WorkStatus)
 _PLAN_PAGE = re.compile(r"[^/]+/PLAN(?:-v[0-9]+)?\.md")
 _VERSION = re.compile(r"-v[0-9]+$")
 _ENTRY_CHARS_MAX = 1_000
@@ -75,7 +76,7 @@ def decide_settlement(
 def is_work_path(path: str) -> bool:
     """Return whether a file is for a person to work on: in a work folder, or the plan page."""
     parts = path.split("/", 2)
-    return (len(parts) > 2 and parts[1] in list(WorkStatus)) or is_plan_page(path)
+    return (len(parts) > 2 and parts[1] in _WORK_FOLDERS) or is_plan_page(path)
 
 
 def is_plan_page(path: str) -> bool:

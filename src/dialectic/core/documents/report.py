@@ -10,13 +10,14 @@ import base64
 import functools
 import hashlib
 import html
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from uuid import UUID
 
 from dialectic.core.documents.offline_notice import list_notices
 from dialectic.core.documents.plan_page import PlanPage
+from dialectic.core.documents.report_map import ReportMap, list_map
 from dialectic.core.documents.safe_html import render_markdown, show_invisible
 from dialectic.core.documents.shortcomings import describe_all, describe_document
 from dialectic.core.transfer.rows import ContributionRow, ProjectRows, SessionRow
@@ -52,6 +53,7 @@ class ReportSource:
     has_names: bool = True
     # Known already, if the names of models are hidden.
     notices: Sequence[str] | None = None
+    claims: ReportMap | None = None
 
     def list_notices(self) -> list[str]:
         """List what a reader must know of the models, before anything else."""
@@ -140,6 +142,8 @@ def _list_body(source: ReportSource) -> Iterator[str]:
         blocks = source.page.text.split("\n\n", 2 if source.page.notices else 1)
         yield render_markdown(blocks[-1], anchors=anchors)
     yield "</section>"
+    if source.claims is not None:
+        yield from list_map(source.claims, _build_link(source))
     yield from _list_documents(source, anchors)
     yield from _list_lineage(source)
     yield from _list_costs(source)
@@ -161,8 +165,11 @@ def _list_header(source: ReportSource) -> Iterator[str]:
     for warning in describe_all(source.documents):
         yield f'<p class="notice">{_write(warning)}</p>'
     yield "</header>"
-    places = ("plan", "documents", "lineage", "costs")
-    links = "".join(f'<li><a href="#{place}">{place.capitalize()}</a></li>' for place in places)
+    places = {"plan": "Plan", "map": "Argument map", "documents": "Documents"}
+    places |= {"lineage": "Lineage", "costs": "Costs"}
+    if source.claims is None:
+        del places["map"]
+    links = "".join(f'<li><a href="#{place}">{name}</a></li>' for place, name in places.items())
     yield f'<nav aria-label="Contents"><ul>{links}</ul></nav>'
 
 
@@ -208,6 +215,18 @@ def _list_documents(source: ReportSource, anchors: Mapping[str, str]) -> Iterato
         yield render_markdown(source.texts.get(row.id, ""), anchors=anchors, level=2)
         yield "</details>"
     yield "</section>"
+
+
+def _build_link(source: ReportSource) -> Callable[[UUID, str], str]:
+    """Build what links to a document by the id of any of its versions."""
+    shown = {row.original_model_contribution_id or row.id: row for row in source.documents}
+    shown |= {row.id: row for row in source.documents}
+
+    def link(document_id: UUID, inside: str) -> str:
+        row = shown.get(document_id)
+        return inside if row is None else f'<a href="#{name_anchor(row)}">{inside}</a>'
+
+    return link
 
 
 def _link_all(rows: Sequence[ContributionRow]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from dialectic.core.documents.report import ReportSource
+from dialectic.core.documents.report_map import ReportMap
 from dialectic.core.slug import slugify_name
 
 UNKNOWN = "Another model"
@@ -48,7 +49,24 @@ def hide_models(source: ReportSource) -> ReportSource:
         texts={row_id: hide(text) for row_id, text in source.texts.items()},
         costs=[replace(line, model=seats.get(line.model, UNKNOWN)) for line in source.costs],
         notices=source.list_notices(),
+        claims=None if source.claims is None else _hide_in_map(source.claims, hide),
         has_names=False,
+    )
+
+
+def _hide_in_map(claims: ReportMap, hide: Callable[[str], str]) -> ReportMap:
+    """Replace names in the words of claims, critics and later documents."""
+    return replace(
+        claims,
+        claims=[
+            replace(
+                claim,
+                text=hide(claim.text),
+                critics=[replace(one, note=hide(one.note)) for one in claim.critics],
+                fates=[replace(one, text=hide(one.text)) for one in claim.fates],
+            )
+            for claim in claims.claims
+        ],
     )
 
 

@@ -1,11 +1,13 @@
 """What the turns of a document were asked for, and which of them its text consists of. Pure.
 
 Most turns continue the text. Once per document a process may ask for something else: for sections
-that a finished answer lacks, or for the document itself if the answer is a copy of an input. A flag
+that a finished answer lacks, or for the document itself if the answer is a copy of an input. A
+finished document may then get a second look, which is the last turn. A flag
 on the saved turn says what was asked for after it, so that any worker continues the same way.
 
     sections_requested:KEY     the answer so far is finished and lacks these sections
     rewrite_requested:LABEL    the answer so far repeats this text: the document begins again
+    look_requested:NUMBER      the document so far is finished and lost this many points
     repeated_turn              the turn adds nothing new: it is not part of the text
 """
 
@@ -21,6 +23,7 @@ from dialectic.core.process.definition import ExpectedDocument
 
 SECTIONS = "sections_requested:"
 REWRITE = "rewrite_requested:"
+LOOK = "look_requested:"
 REPEATED = "repeated_turn"
 CUT_OFF = "cut_off"
 # A single section may come without its heading, if it has at least this much text.
@@ -33,11 +36,15 @@ class Ask(enum.Enum):
     TEXT = "text"
     SECTIONS = "sections"
     REWRITE = "rewrite"
+    LOOK = "look"
 
 
 def read_asked(chunk: Chunk) -> tuple[Ask, tuple[str, ...]]:
-    """Read what was asked for after a turn: sections by key, a rewrite by the copied label."""
-    for mark, ask in ((SECTIONS, Ask.SECTIONS), (REWRITE, Ask.REWRITE)):
+    """Read what was asked for after a turn: sections by key, a rewrite by the copied label.
+
+    After a look that is how many points the document lost.
+    """
+    for mark, ask in ((SECTIONS, Ask.SECTIONS), (REWRITE, Ask.REWRITE), (LOOK, Ask.LOOK)):
         if named := tuple(f.removeprefix(mark) for f in chunk.flags if f.startswith(mark)):
             return ask, named
     return Ask.TEXT, ()
@@ -52,6 +59,8 @@ def name_reason(chunk: Chunk) -> str:
             return SECTIONS.rstrip(":")
         case Ask.REWRITE:
             return REWRITE.rstrip(":")
+        case Ask.LOOK:
+            return LOOK.rstrip(":")
         case Ask.TEXT:
             return CUT_OFF
 
@@ -63,18 +72,34 @@ def read_ask(chunks: Sequence[Chunk]) -> Ask:
 
 def has_repair(chunks: Sequence[Chunk]) -> bool:
     """Tell whether something was asked for again."""
-    return any(read_asked(chunk)[0] is not Ask.TEXT for chunk in chunks)
+    return any(read_asked(chunk)[0] in (Ask.SECTIONS, Ask.REWRITE) for chunk in chunks)
 
 
 def list_base(chunks: Sequence[Chunk]) -> list[Chunk]:
-    """List the turns that the text consists of so far, without added sections."""
+    """List the turns that the text consists of so far, without added sections and a look."""
     base: list[Chunk] = []
-    for chunk in chunks:
+    for chunk in _split_look(chunks)[0]:
         if REPEATED not in chunk.flags:
             base.append(chunk)
         if read_asked(chunk)[0] is Ask.REWRITE:
             base.clear()
     return base
+
+
+def find_added(chunks: Sequence[Chunk]) -> Chunk | None:
+    """Find the turn that added sections to a document before its look; None without one."""
+    added = _split_look(chunks)[1]
+    return added[0] if added else None
+
+
+def _split_look(chunks: Sequence[Chunk]) -> tuple[Sequence[Chunk], Sequence[Chunk]]:
+    """Split the turns before a look into those of the text and what added sections to it."""
+    asked = [read_asked(chunk)[0] for chunk in chunks]
+    if Ask.LOOK not in asked:
+        return chunks, ()
+    end = asked.index(Ask.LOOK) + 1
+    middle = asked.index(Ask.SECTIONS) + 1 if Ask.SECTIONS in asked[:end] else end
+    return chunks[:middle], chunks[middle:end]
 
 
 def list_copied(chunks: Sequence[Chunk]) -> list[Chunk]:

@@ -320,6 +320,8 @@ def build_forecast(quote: Quote, done: Mapping[LineKey, Amount]) -> Forecast:
 
 # A larger deviation says nothing about the length of other documents.
 SCALE_MAX = 4.0
+# How many kinds of documents must deviate alike for half of it to be the model's way.
+OTHER_KINDS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -407,7 +409,8 @@ class OutputStatistics:
     def compute_scale(self, model_name: str, expected_bytes: Mapping[Kind, float]) -> float:
         """Compute a model's length factor: how much longer than expected it writes.
 
-        The square root attributes half of the deviation to the model, half to the documents.
+        The more kinds of documents deviate, the more of it is the model's way: a third for one
+        kind, half for two. The rest is due to the kinds.
         """
         known = self._select(lambda s: s.model_name == model_name and s.kind in expected_bytes)
         found = known or self._select(lambda s: s.kind in expected_bytes)
@@ -415,7 +418,9 @@ class OutputStatistics:
         written = sum(s.text_bytes for s in found)
         if not expected or not written:
             return 1.0
-        return min(max(math.sqrt(written / expected), 1 / SCALE_MAX), SCALE_MAX)
+        kinds = len({s.kind for s in found})
+        scale = math.pow(written / expected, kinds / (kinds + OTHER_KINDS))
+        return min(max(scale, 1 / SCALE_MAX), SCALE_MAX)
 
     def _select(self, matches: Callable[[Sample], bool]) -> Sequence[Sample]:
         """Select the samples of this session; those of earlier ones if it has none."""

@@ -21,6 +21,7 @@ from dialectic.core.process.definition import (
     FEEDBACK,
     FORMS,
     REPAIR,
+    SECOND_LOOK,
     SHARED_PROMPTS,
     Angle,
     ExpectedDocument,
@@ -33,12 +34,14 @@ from dialectic.core.process.definition import (
     PointsRule,
     Process,
     ProcessFile,
+    Scope,
     Shrink,
     Stage,
     Step,
     Strategy,
     Transition,
 )
+from dialectic.core.process.makers import list_look_errors, list_reader_errors, makes_own
 from dialectic.core.process.points import list_points_errors
 from dialectic.core.process.reductions import list_sample_errors, list_shrink_errors
 from dialectic.core.strict_json import Json
@@ -93,7 +96,7 @@ def build_process(
     _raise_first(place, _list_errors(file, prompts))
     order = _order_stages(file, place)
     _raise_first(place, _list_input_errors(order))
-    names = _list_prompts(file) | (SHARED_PROMPTS.keys() - {REPAIR}) & prompts.keys()
+    names = _list_prompts(file) | (SHARED_PROMPTS.keys() - {REPAIR, SECOND_LOOK}) & prompts.keys()
     used = {name: prompts[name] for name in sorted(names)}
     places = overlay_places or [f"{place}: overlay {n}" for n in range(1, len(overlays) + 1)]
     built: dict[str, Overlay] = {}
@@ -174,6 +177,7 @@ def _name_entry(node: Any, index: int) -> str:
 def _list_prompts(file: ProcessFile) -> set[str]:
     names = {name for s in file.stages for name in (s.system_prompt_name, s.prompt_template_name)}
     names |= {step.prompt_template_name for s in file.stages for step in s.steps}
+    names |= {SECOND_LOOK for s in file.stages if s.has_second_look}
     return names | ({file.repair_prompt_name} if file.repair_prompt_name else set())
 
 
@@ -189,13 +193,18 @@ def _list_errors(file: ProcessFile, prompts: Mapping[str, str]) -> Iterator[str]
     for name in sorted(SHARED_PROMPTS.keys() & prompts.keys()):
         known = SHARED_PROMPTS[name]
         yield from _list_template_errors(
-            f"shared prompt {name!r}", name, prompts, known=known, needed=sorted(known - {"copied"})
+            f"shared prompt {name!r}",
+            name,
+            prompts,
+            known=known,
+            needed=sorted(known - {"copied", "next_step"}),
         )
     for stage in file.stages:
         where = f"stage {stage.slug!r}"
         yield from _list_name_errors(where, stage.slug, stage.output_type)
         yield from _list_prompt_errors(where, stage, prompts)
         yield from _list_step_order_errors(where, stage)
+        yield from list_look_errors(where, stage)
         yield from _list_document_errors(where, stage.expected_output_artifacts)
         yield from list_points_errors(where, stage, prompts)
         for step in stage.steps:
@@ -404,13 +413,14 @@ def _order_stages(file: ProcessFile, place: str) -> tuple[Stage, ...]:
 def _list_input_errors(order: Sequence[Stage]) -> Iterator[str]:
     """Check that every input is made earlier and has the lineage that its strategy needs."""
     origins: dict[Kind, Kind] = {}
-    earlier: list[str] = []
+    earlier: dict[str, Stage] = {}
     for stage in order:
         where = f"stage {stage.slug!r}"
         yield from _list_rule_errors(where, stage.inputs_required, stage, earlier, origins)
         for step in stage.steps:
             inner = f"{where}: step {step.name!r}"
             yield from _list_rule_errors(inner, step.inputs_required, stage, earlier, origins)
+            yield from list_reader_errors(inner, step, stage)
             kinds = [rule.get_kind(stage) for rule in step.list_sources()]
             yield from _list_lineage_errors(inner, step, kinds, origins)
             made = (stage.slug, step.output_type)
@@ -418,7 +428,7 @@ def _list_input_errors(order: Sequence[Stage]) -> Iterator[str]:
         if not stage.steps:
             made = (stage.slug, stage.output_type)
             origins[made] = made
-        earlier.append(stage.slug)
+        earlier[stage.slug] = stage
 
 
 def _begins_lineage(step: Step) -> bool:
@@ -429,7 +439,7 @@ def _list_rule_errors(
     where: str,
     rules: Sequence[InputRule],
     stage: Stage,
-    earlier: Sequence[str],
+    earlier: Mapping[str, Stage],
     made: Mapping[Kind, Kind],
 ) -> Iterator[str]:
     where = f"{where}: `inputs_required`"
@@ -449,6 +459,11 @@ def _list_rule_errors(
             yield (
                 f"{where}: no earlier step makes {rule.type!r} in stage {source!r}. "
                 f"Made so far: {known}."
+            )
+        elif rule.scope is Scope.OWN and not makes_own(stage, earlier.get(source, stage)):
+            yield (
+                f"{where}: `scope`: only the lead makes {rule.type!r} of stage {source!r}, so "
+                "other models have none of their own; use 'all'."
             )
 
 

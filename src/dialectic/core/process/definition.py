@@ -41,14 +41,18 @@ WORDS_STEP = 50
 
 # The prompt that asks for missing sections, or for a document in place of a copy.
 REPAIR = "repair"
+# The prompt that shows a finished document what it lost, for parts with a second look.
+SECOND_LOOK = "second_look"
 # Prompts that every process has, and the variables of each. A process without one of them uses
-# that of the standard process; `repair` only if the process names it as its `repair_prompt_name`.
+# that of the standard process; `repair` only if the process names it as its `repair_prompt_name`,
+# `second_look` only if one of its parts has a second look.
 SHARED_PROMPTS = {
     "abstract": frozenset({"purpose", "text", "words"}),
     "continuation": frozenset({"place", "tail"}),
     "merge": frozenset({"inputs", "budget_words"}),
     "merge_system": frozenset[str](),
     REPAIR: frozenset({"sections", "copied"}),
+    SECOND_LOOK: frozenset({"request", "document", "omissions", "next_step"}),
 }
 
 # The pattern of each kind of name, and its description. Names that become parts of file names
@@ -87,6 +91,13 @@ class Scope(enum.StrEnum):
 
     OWN = "own"
     ALL = "all"
+
+
+class Makers(enum.StrEnum):
+    """Which seats make the documents of a stage."""
+
+    ALL = "all"
+    LEAD = "lead"
 
 
 class OnChildFailure(enum.StrEnum):
@@ -226,6 +237,8 @@ class Step(_Part):
     per_source_max: StrictInt | None = Field(default=None, ge=1)
     # How long its answers are at least; a prompt gets it as `words`.
     length: Length | None = None
+    # Whether a finished document is shown once what it lost of its inputs; of the last step.
+    second_look: StrictBool = False
     # The typical length of one answer, for quotes without better data; by default it follows
     # `length`.
     expected_output_tokens: StrictInt | None = Field(default=None, ge=1, le=EXPECTED_TOKENS_MAX)
@@ -246,7 +259,7 @@ class Step(_Part):
 
 
 class Stage(_Part):
-    """One stage: what every model writes, in one call or in steps."""
+    """One stage: what its makers write, in one call or in steps."""
 
     slug: str = Field(pattern=STAGE_SLUG)
     display_name: str = Field(min_length=1)
@@ -257,6 +270,7 @@ class Stage(_Part):
     # The template of the seed prompt. In a stage without steps it is the whole prompt.
     prompt_template_name: str
     output_type: str = Field(pattern=OUTPUT_TYPE, max_length=40)
+    makers: Makers = Makers.ALL
     inputs_required: tuple[InputRule, ...] = ()
     steps: tuple[Step, ...] = Field(default=(), max_length=STEPS_MAX)
     expected_output_artifacts: tuple[ExpectedDocument, ...] = ()
@@ -264,6 +278,7 @@ class Stage(_Part):
     # As in a step, for a stage without steps.
     compressor: Compressor = Compressor.EXTRACT
     length: Length | None = None
+    second_look: StrictBool = False
     expected_output_tokens: StrictInt | None = Field(default=None, ge=1, le=EXPECTED_TOKENS_MAX)
 
     @property
@@ -279,6 +294,11 @@ class Stage(_Part):
     def list_sources(self) -> list[InputRule]:
         """List the rules that read contributions, not feedback."""
         return [rule for rule in self.inputs_required if not rule.is_feedback]
+
+    @property
+    def has_second_look(self) -> bool:
+        """Whether its documents are looked at once more when they are finished."""
+        return self.parts[-1].second_look
 
     def list_awaited(self, model_index: int) -> tuple[str, ...]:
         """List what other stages must make before a model can start."""
@@ -338,6 +358,8 @@ class ProcessFile(_Part):
     # The prompt that asks once for missing sections, or for a document in place of a copy. Without
     # it nothing is asked for again.
     repair_prompt_name: str | None = None
+    # The shipped process whose prompts and guidance it uses where its folder has none.
+    prompts_from: str | None = Field(default=None, pattern=SLUG)
     domains: tuple[str, ...] = Field(default=("General",), min_length=1)
     stages: tuple[Stage, ...] = Field(min_length=1, max_length=STAGES_MAX)
     transitions: tuple[Transition, ...] = ()
@@ -429,6 +451,7 @@ def build_input_rules(stage: Stage) -> Json:
     """Build a stage's recipe: what its seed prompt reads, then its steps, if it has any."""
     rules: Json = {
         "prompt_template_name": stage.prompt_template_name,
+        "makers": stage.makers.value,
         "sources": [_build_source(rule, stage) for rule in stage.inputs_required],
     }
     if stage.steps:
@@ -450,6 +473,7 @@ def build_expected_output(stage: Stage) -> Json:
         "documents": documents,
         "expected_output_tokens": stage.expected_output_tokens,
         "length": stage.length and stage.length.model_dump(mode="json"),
+        "second_look": stage.second_look,
         "compressor": stage.compressor.value,
         "progress_label": stage.progress_label,
     }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from dialectic.core.process.definition import Stage
+from dialectic.core.process.definition import SECOND_LOOK, Stage, Step
 from dialectic.core.suggestion import find_near
 
 
@@ -41,10 +41,11 @@ def list_points_errors(where: str, stage: Stage, prompts: Mapping[str, str]) -> 
 
 def _list_prompt_names(stage: Stage, step: str | None) -> list[str]:
     """List the prompts that ask for the answers: of one step, of all steps, or of the stage."""
-    if not stage.steps:
-        return [stage.prompt_template_name]
-    chosen = [one for one in stage.steps if step in (None, one.name)]
-    return [one.prompt_template_name for one in chosen]
+    parts: list[Step] | list[Stage] = [one for one in stage.steps if step in (None, one.name)] or [
+        stage
+    ]
+    looks = [SECOND_LOOK] if any(part.second_look for part in parts) else []
+    return [*(part.prompt_template_name for part in parts), *looks]
 
 
 def _asks(prompt: str, heading: str) -> bool:

@@ -17,6 +17,7 @@ grant execute on function dialectic.now(), dialectic.current_tenant(), dialectic
   dialectic.list_news(uuid[], bigint[]),
   dialectic.list_changed_tenants(uuid[], text[]), dialectic.is_newer(xid8, pg_snapshot),
   dialectic.mark_files_written(uuid, text[], text[]),
+  dialectic.put_resources(uuid, uuid, uuid, jsonb),
   dialectic.allow_probes(uuid), dialectic.list_endpoints(),
   dialectic.add_tallies(text[], bigint[]),
   dialectic.list_read_versions(uuid, uuid[], uuid[]),
@@ -47,6 +48,12 @@ grant execute on function
   dialectic.sweep_drafts()
   to dialectic_worker;
 grant execute on function dialectic.load_figures() to dialectic_app;
+-- The lock of a session: actions hold it alone, workers share it.
+grant execute on function dialectic.name_session_lock(uuid) to dialectic_app, dialectic_worker;
+grant execute on function dialectic.hold_session(uuid) to dialectic_app;
+grant execute on function
+  dialectic.hold_lease(uuid, integer, uuid), dialectic.hold_plan(uuid, integer, uuid)
+  to dialectic_worker;
 grant execute on function
   dialectic.drop_seat(uuid, integer, integer), dialectic.settle_stages(uuid, integer)
   to dialectic_app;
@@ -69,6 +76,8 @@ grant execute on function dialectic.open_wallet(uuid),
   dialectic.set_session_budget(uuid, bigint)
   to dialectic_app;
 grant execute on function
+  dialectic.save_document(uuid, integer, uuid, uuid, uuid, jsonb, text, text[], text[], text[],
+    bytea[], jsonb),
   dialectic.claim_jobs(uuid[], uuid[], text, interval, interval, integer, boolean),
   dialectic.extend_leases(uuid[], uuid[], integer[], interval),
   dialectic.list_taken(uuid[], uuid[], integer[]),

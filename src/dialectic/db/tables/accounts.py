@@ -194,6 +194,11 @@ async def revoke_token(connection: Connection, token_id: UUID, user_id: UUID) ->
     return await connection.fetchval(SQL["revoke_token"], token_id, user_id) is not None
 
 
+async def revoke_sessions(connection: Connection, user_id: UUID) -> None:
+    """End all browser sessions of a user in this tenant."""
+    await connection.execute(SQL["revoke_sessions"], user_id)
+
+
 async def find_root(connection: Connection, session_id: UUID) -> tuple[UUID, UUID] | None:
     """Find the tenant and the id of the token that a browser session was started with."""
     row = await connection.fetchrow(SQL["find_root"], session_id)

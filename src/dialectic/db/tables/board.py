@@ -6,7 +6,7 @@ all see the same moment.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
@@ -20,7 +20,7 @@ from dialectic.db.pool import Connection
 from dialectic.db.queries import get_row, list_plain, list_rows, load_queries
 
 SQL = load_queries("board")
-Ids: TypeAlias = Sequence[UUID] | None
+Ids: TypeAlias = Collection[UUID] | None
 """The ids of the wanted rows; None for all."""
 
 
@@ -152,9 +152,12 @@ async def list_feedback(
     return await connection.fetch(SQL["list_board_feedback"], session_id, iteration, wanted)
 
 
-async def list_charges(connection: Connection, session_id: UUID) -> list[Charge]:
-    """List what the calls of each job of a session were charged."""
-    return await list_rows(connection, Charge, SQL["list_board_charges"], session_id)
+async def list_charges(
+    connection: Connection, session_id: UUID, job_ids: Ids = None
+) -> list[Charge]:
+    """List what the calls of each job of a session, or of some, were charged."""
+    wanted = None if job_ids is None else list(job_ids)
+    return await list_rows(connection, Charge, SQL["list_board_charges"], session_id, wanted)
 
 
 async def list_plan(connection: Connection, session_id: UUID, iteration: int) -> list[Json]:

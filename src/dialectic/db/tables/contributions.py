@@ -20,6 +20,8 @@ from dialectic.core.strict_json import Json
 from dialectic.db.pool import Connection
 from dialectic.db.queries import list_rows, load_queries
 from dialectic.db.tables.files import File, bind_files
+from dialectic.db.tables.jobs import build_lease_lost
+from dialectic.db.tables.records import NewResource, Owner, bind_resources
 
 SQL = load_queries("records")
 
@@ -67,16 +69,32 @@ class NewContribution:
     words: int = 0
 
 
-async def insert_contribution(
-    connection: Connection, job: Job, project_id: UUID, new: NewContribution, files: Sequence[File]
+async def save_document(
+    connection: Connection,
+    job: Job,
+    owner: Owner,
+    new: NewContribution,
+    files: Sequence[File],
+    resources: Sequence[NewResource],
 ) -> None:
-    """Insert a job's document with all its files, and announce it to followers of the session."""
-    if new.original_model_contribution_id is not None:
-        await supersede(connection, new.original_model_contribution_id)
-    record, excerpt = build_record(job, new), build_excerpt(new.content)
-    await connection.execute(
-        SQL["insert_contribution"], job.tenant_id, project_id, record, *bind_files(files), excerpt
+    """Insert a job's document with all its files and the documents that were cut out of it.
+
+    Followers of the session are told. Locks the job first; raises `LeaseLost` if it is lost.
+    """
+    is_held = await connection.fetchval(
+        SQL["save_document"],
+        job.id,
+        job.attempt,
+        job.tenant_id,
+        owner.project_id,
+        owner.user_id,
+        build_record(job, new),
+        build_excerpt(new.content),
+        *bind_files(files),
+        bind_resources(owner, resources),
     )
+    if not is_held:
+        raise build_lease_lost(job)
 
 
 def build_record(job: Job, new: Any) -> Json:

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 from uuid import UUID
 
 from dialectic.db.pool import Connection, Database
@@ -21,7 +22,7 @@ SQL = load_queries("files")
 MARKDOWN = "text/markdown"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class File:
     """A new file: its bytes are committed with the rows that refer to it."""
 
@@ -29,7 +30,7 @@ class File:
     data: bytes
     mime_type: str
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         return hashlib.sha256(self.data).hexdigest()
 

@@ -28,6 +28,8 @@ SQL = load_queries("jobs")
 # A job that waits for money is claimed after this time even if nothing has woken it.
 AWAIT_FUNDS_MAX = timedelta(minutes=10)
 SWEEP_LIMIT = 500
+# Where the database tells of new messages in the queue.
+CHANNEL = "ch_pgqueuer"
 
 SessionKey: TypeAlias = tuple[UUID, UUID]
 """Tenant and session id."""
@@ -210,7 +212,7 @@ async def sweep(connection: Connection, terms: LeaseTerms) -> int:
 
 async def hold_lease(connection: Connection, job: Job) -> None:
     """Lock the job for the rest of the transaction; raise `LeaseLost` if it is lost."""
-    await _fenced(connection, "hold_lease", job)
+    await _fenced(connection, "hold_lease", job, job.session_id)
 
 
 async def hold_plan(connection: Connection, job: Job) -> None:
@@ -218,7 +220,7 @@ async def hold_plan(connection: Connection, job: Job) -> None:
 
     Only for a job that may finish a step: until the commit, no child of these jobs can end.
     """
-    await _fenced(connection, "hold_plan", job)
+    await _fenced(connection, "hold_plan", job, job.session_id)
 
 
 async def complete(connection: Connection, job: Job, *, results: Json, finished_units: int) -> None:
@@ -361,11 +363,16 @@ async def release(connection: Connection, job: Job) -> None:
 
 async def _fenced(connection: Connection, name: str, job: Job, *arguments: Any) -> None:
     if await connection.fetchval(SQL[name], job.id, job.attempt, *arguments) is None:
-        raise LeaseLost(
-            f"Attempt {job.attempt} has lost the lease of job {job.id}.",
-            reason="other_attempt",
-            subject=str(job.id),
-        )
+        raise build_lease_lost(job)
+
+
+def build_lease_lost(job: Job) -> LeaseLost:
+    """Build the error of an attempt that does not hold its job any more."""
+    return LeaseLost(
+        f"Attempt {job.attempt} has lost the lease of job {job.id}.",
+        reason="other_attempt",
+        subject=str(job.id),
+    )
 
 
 async def pause_session(connection: Connection, session_id: UUID) -> None:

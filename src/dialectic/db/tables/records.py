@@ -17,6 +17,7 @@ from uuid import UUID, uuid4, uuid5
 import asyncpg
 from pydantic_core import to_jsonable_python
 
+from dialectic.core.strict_json import Json
 from dialectic.db.pool import Connection, Database
 from dialectic.db.queries import get_row, load_queries
 from dialectic.db.tables.files import MARKDOWN, File
@@ -294,19 +295,29 @@ async def put_resources(
     connection: Connection, tenant_id: UUID, owner: Owner, resources: Sequence[NewResource]
 ) -> None:
     """Insert resources and their files; a newer text replaces an older one."""
-    if not resources:
-        return
-    rows = [
+    if resources:
+        rows = bind_resources(owner, resources)
+        given = tenant_id, owner.project_id, owner.user_id, rows
+        await connection.execute(SQL["put_resources"], *given)
+
+
+def bind_resources(owner: Owner, resources: Sequence[NewResource]) -> list[Json]:
+    """Bind the columns of resources."""
+    return [
         {**to_jsonable_python(new), "id": str(derive_resource_id(owner.project_id, new.path))}
         for new in resources
     ]
-    await connection.execute(SQL["put_resources"], tenant_id, owner.project_id, owner.user_id, rows)
 
 
 async def record_event(connection: Connection, event: SessionEvent) -> None:
     """Record one event of a session."""
     data = event.model_dump(mode="json", exclude_unset=True)
     await connection.execute(SQL["announce"], event.session_id, event.type, data)
+
+
+async def hold_funded(connection: Connection, wallet_id: UUID) -> None:
+    """Hold the sessions with jobs that wait for money in a wallet; call it before money moves."""
+    await connection.execute(SQL["hold_funded"], wallet_id)
 
 
 async def begin_stage_run(

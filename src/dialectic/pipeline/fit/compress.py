@@ -111,7 +111,7 @@ async def compress(
 
     `tokens_max` is the provider's real limit, if it is lower than the model card's.
     """
-    draft = await _aside(material, lambda: measure(material, card, tokens_max=tokens_max))
+    draft = await run_aside(material, lambda: measure(material, card, tokens_max=tokens_max))
     goal = None if draft.fits else decide_goal(draft)
     if goal is None:
         return _finish(draft, {}, {}, draft.tokens, 0)
@@ -127,7 +127,7 @@ async def compress(
     if tokens > max(goal.tokens, draft.tokens_limit):
         raise _give_up(draft)
     spent = shortener.spent_credits
-    return await _aside(material, lambda: _finish(draft, values, shorter, tokens, spent))
+    return await run_aside(material, lambda: _finish(draft, values, shorter, tokens, spent))
 
 
 # -- measure: pure --------------------------------------------------------------------------------
@@ -304,7 +304,7 @@ async def squeeze(
         total += placed - candidate.placed_tokens
         if total > goal.tokens:
             continue
-        total = await _aside(draft.material, lambda: draft.count(_texts(shorter)))
+        total = await run_aside(draft.material, lambda: draft.count(_texts(shorter)))
         if total <= goal.tokens:
             break
     return shorter, total
@@ -379,9 +379,13 @@ def _texts(shorter: Mapping[PartKey, Shortened]) -> dict[PartKey, str]:
     return {key: made.text for key, made in shorter.items()}
 
 
-async def _aside(material: Material, work: Callable[[], T]) -> T:
-    """Run slow text work in a thread, so that the heartbeat keeps the leases."""
+async def run_aside(material: Material, work: Callable[[], T], *, answer: str = "") -> T:
+    """Run work on long texts in a thread, so that the heartbeat keeps the leases.
+
+    A second look compares every point with every other: it takes long on short texts, too.
+    """
     words = material.words
     items = (words.request, *words.context, *words.feedback, *words.inputs)
-    chars = sum(len(item.text) for item in items) + sum(map(len, material.said))
-    return work() if chars < ASIDE_CHARS else await asyncio.to_thread(work)
+    chars = sum(len(item.text) for item in items) + sum(map(len, (answer, *material.said)))
+    is_short = chars < ASIDE_CHARS and material.look is None
+    return work() if is_short else await asyncio.to_thread(work)

@@ -19,6 +19,7 @@ from random import Random
 from dialectic.core.documents.offline_notice import NOTICE
 from dialectic.providers.offline.evidence import Evidence, covers, end, quote
 from dialectic.providers.offline.frames import Item, join
+from dialectic.providers.offline.looking import compose_look
 from dialectic.providers.offline.reading import (
     VOCABULARY,
     Brief,
@@ -47,6 +48,8 @@ DETAILED = 2  # milestones with steps of about a day each
 
 def compose(model: str, system: str, task: str, rng: Random) -> str:
     """Write the whole document that a model gives in answer to a task."""
+    if (looked := compose_look(task)) is not None:
+        return f"{looked}\n"
     name = model.rpartition("/")[2]
     # A model with another name, such as a small-window test model, borrows a voice.
     borrowed = list(VOICES)[sum(name.encode()) % len(VOICES)]

@@ -136,7 +136,7 @@ class Brief(NamedTuple):
 
 def read_brief(system: str, prompt: str) -> Brief:
     """Parse the task from the system instruction and the user's message."""
-    blocks, outside = _split_blocks(prompt)
+    blocks, outside = split_blocks(prompt)
     share = READ_CHARS_MAX // max(1, len(blocks))
     texts: dict[str, list[tuple[str, str]]] = {}
     for label, text in blocks:
@@ -225,7 +225,7 @@ def _sample(text: str, chars: int) -> str:
     return text if len(text) <= chars else text[: chars * 3 // 4] + "\n\n" + text[-chars // 4 :]
 
 
-def _split_blocks(prompt: str) -> tuple[list[tuple[str, str]], str]:
+def split_blocks(prompt: str) -> tuple[list[tuple[str, str]], str]:
     """Split a prompt into its labelled blocks and the text around them, in one pass."""
     found = _MARKER.finditer(prompt)
     markers = [m for m in found if m.start() == 0 or prompt[m.start() - 1] == "\n"]

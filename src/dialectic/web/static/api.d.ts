@@ -140,6 +140,10 @@ export interface BoardFeedback {
   rating: number | null;
   /** The claim or dissent that a ruling decides. */
   subject_id: string | null;
+  /** What is said there. */
+  subject: string | null;
+  /** The position of a dissent that a ruling is for. */
+  position_id: string | null;
   verdict: RulingVerdict | null;
   /** Since when a ruling no longer counts. */
   withdrawn_at: string | null;
@@ -1071,7 +1075,7 @@ export interface EventError {
 }
 
 /** A part of an event; clients keep fields that they do not know. */
-export interface EventPart Record<string, unknown>
+export type EventPart = Record<string, unknown>;
 
 /** What a user said about a stage or a contribution, or a rating. */
 export interface Feedback {
@@ -2365,6 +2369,26 @@ export interface ProcessOutline {
   stages: Array<StageOutline>;
 }
 
+/** What the same run would cost with another shipped process. */
+export interface ProcessPrice {
+  /** The number of planned calls. */
+  calls: number;
+  /** Whether the amounts are play money. */
+  is_play: boolean;
+  /** With the further turns that are expected. */
+  expected: string;
+  /** What 19 of 20 runs do not exceed. */
+  rarely_above: string;
+  /** If every answer is as long as it may be. */
+  worst: string;
+  /** The worst case with every continuation and every retry that is allowed. */
+  ceiling: string;
+  /** Play money that is expected; not in the others. */
+  expected_play: string;
+  process: string;
+  title: string;
+}
+
 /** A process in a list. */
 export interface ProcessSummary {
   name: string;
@@ -2865,6 +2889,8 @@ export interface RunQuote {
   left_out: Array<string>;
   /** Smaller runs that save money, if requested. */
   smaller: Array<CheaperRun>;
+  /** The price with the other of the processes `standard` and `quick`, which make the same documents; empty if the run uses neither, or if both cost the same. */
+  others: Array<ProcessPrice>;
 }
 
 /** One turn of a contribution, without its text. */

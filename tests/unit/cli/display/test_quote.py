@@ -169,7 +169,9 @@ def test_the_list_of_reductions_in_the_documents_is_what_is_drawn(
         return build_quote(process, CARDS[:3], brief, Terms(concurrency=64))
 
     smaller = list_smaller(SHIPPED, quote_of, models=3)
-    quoted = RunQuote.model_construct(lines=quote_of(SHIPPED), smaller=smaller, answer_limits=[])
+    quoted = RunQuote.model_construct(
+        lines=quote_of(SHIPPED), smaller=smaller, answer_limits=[], others=[]
+    )
     show_quote(quoted, as_json=False)
     drawn = capsys.readouterr().out
     documents = DOCS.read_text(encoding="utf-8")

@@ -16,6 +16,13 @@ from dialectic.core.documents.report import (
     build_report,
     read_style,
 )
+from dialectic.core.documents.report_map import (
+    ReportClaim,
+    ReportCritic,
+    ReportFate,
+    ReportMap,
+)
+from dialectic.core.points import Status, Verdict
 from tests.cases import each_case
 from tests.unit.core.documents.hostile_texts import HOSTILE
 from tests.unit.core.documents.html_page import SAFE_TAGS, Page
@@ -95,3 +102,48 @@ def test_names_from_people_are_text() -> None:
 def test_the_same_session_gives_the_same_bytes() -> None:
     assert build() == build()
     assert str(SESSION)[:8] in build()
+
+
+def build_with_map(text: str = "A barn.") -> str:
+    rows, contents = build_project(TEXTS, with_extracts=True)
+    thesis, critique = (
+        next(row.id for row in rows.dialectic_contributions if row.contribution_type == kind)
+        for kind in ("thesis", "antithesis")
+    )
+    claims = [
+        ReportClaim(
+            seat=1,
+            document_id=thesis,
+            text=text,
+            critics=[ReportCritic(1, critique, Verdict.CHANGE, text)],
+            fates=[
+                ReportFate("synthesis", Status.DROPPED, None, ""),
+                ReportFate("paralysis", Status.CHANGED, thesis, "A hall."),
+            ],
+            final=Status.CHANGED,
+            ruling="keep",
+        )
+    ]
+    found = ReportMap(claims, "thesis", "antithesis", ["synthesis", "paralysis"])
+    session = rows.dialectic_sessions[0]
+    return build_report(ReportSource(rows, session, None, contents, [], None, claims=found))
+
+
+def test_the_argument_map_is_a_drawing_and_a_table_that_lead_to_their_documents() -> None:
+    section = build_with_map().split('<section id="map">')[1].split("</section>")[0]
+    drawing, table = section.split("</svg>")
+    # Where it is dropped a cross ends the thread; where it comes back there is a gap before it.
+    assert drawing.count('class="stroke lost"') == 1
+    assert drawing.count('class="gap"') == 2
+    assert drawing.count('class="ring"') == 1
+    assert drawing.count('class="critic"') == 1
+    links = re.findall(r'href="#(document-[^"]+)"', table)
+    assert len(links) == 3
+    anchors = {attributes.get("id") for _, attributes in Page(build_with_map()).tags}
+    assert set(links) <= anchors
+
+
+@each_case("text", HOSTILE)
+def test_what_a_claim_says_cannot_act_in_the_drawing(text: str) -> None:
+    allowed = TAGS | {*"html head meta title body svg g path circle text".split()}
+    assert {tag for tag, _ in Page(build_with_map(text)).tags} <= allowed

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import pytest
+
 from dialectic.core.money.quote import (
     NOTHING,
     SCALE_MAX,
@@ -68,18 +70,25 @@ def test_who_thinks_before_speaking_is_paid_for_more_than_others_read() -> None:
 
 
 @each_case(
-    ("written", "scale"), [(10_000, 1.0), (40_000, 2.0), (10**9, SCALE_MAX), (1, 1 / SCALE_MAX)]
+    ("written", "scale"), [(10_000, 1.0), (80_000, 2.0), (10**9, SCALE_MAX), (1, 1 / SCALE_MAX)]
 )
-def test_half_of_a_surprise_is_taken_to_be_the_models_way_within_reason(
+def test_a_third_of_a_surprise_is_taken_to_be_the_models_way_within_reason(
     written: int, scale: float
 ) -> None:
     learned = build({"text_bytes": written})
-    assert learned.compute_scale("shop/pen", {THESIS: 5_000.0, CRITIQUE: 1.0}) == scale
+    expected = {THESIS: 5_000.0, CRITIQUE: 1.0}
+    assert learned.compute_scale("shop/pen", expected) == pytest.approx(scale)
+
+
+def test_half_of_a_surprise_is_the_models_way_if_two_kinds_of_documents_agree() -> None:
+    learned = build({"text_bytes": 40_000}, {"kind": CRITIQUE, "text_bytes": 40_000})
+    expected = {THESIS: 5_000.0, CRITIQUE: 5_000.0}
+    assert learned.compute_scale("shop/pen", expected) == pytest.approx(2.0)
 
 
 def test_a_model_that_wrote_nothing_yet_is_taken_to_be_like_the_others() -> None:
-    learned = build({"text_bytes": 90_000})
-    assert learned.compute_scale("shop/ink", {THESIS: 5_000.0}) == 3.0
+    learned = build({"text_bytes": 270_000})
+    assert learned.compute_scale("shop/ink", {THESIS: 5_000.0}) == pytest.approx(3.0)
 
 
 def test_what_the_process_knows_nothing_of_says_nothing() -> None:

@@ -641,3 +641,61 @@ def test_more_errors_than_are_shown_are_counted() -> None:
         content |= {f"unknown_{number}": 1 for number in range(8)}
 
     assert refuse(changed(add_fields)).endswith("There are 3 more errors.")
+
+
+# Makers and second looks ----------------------------------------------------------------------
+
+
+def by_lead(content: Content, slug: str) -> Content:
+    stage(content, slug)["makers"] = "lead"
+    return content
+
+
+@named(
+    (
+        lambda c: stage(c, "thesis").update(makers="others"),
+        "stage 'thesis': `makers`: Input should be 'all' or 'lead'",
+    ),
+    (
+        lambda c: (
+            by_lead(c, "thesis"),
+            step(c, "critique")["inputs_required"][0].update(scope="own"),
+        ),
+        "stage 'antithesis': step 'critique': `inputs_required`: `scope`: only the lead makes",
+    ),
+    (
+        lambda c: (by_lead(c, "antithesis"), step(c, "critique").update(readers_max=1)),
+        "stage 'antithesis': step 'critique': `readers_max`: only the lead reads here",
+    ),
+    (
+        lambda c: stage(c, "synthesis").update(second_look=True),
+        "stage 'synthesis': `second_look`: the stage has steps; set it in the last step",
+    ),
+    (
+        lambda c: step(c, "pairs").update(second_look=True),
+        "stage 'synthesis': step 'pairs': `second_look`: only the last step makes",
+    ),
+    (
+        lambda c: stage(c, "thesis").update(second_look=True),
+        "stage 'thesis': `second_look`: it reads no documents",
+    ),
+    (
+        lambda c: step(c, "pairs").update(second_look="yes"),
+        "stage 'synthesis': step 'pairs': `second_look`: Input should be a valid boolean",
+    ),
+    (lambda c: c.update(prompts_from="../standard"), "`prompts_from`: it must be 1 to 64 of"),
+)
+def test_makers_and_looks_that_cannot_work_are_refused_with_their_place(
+    change: Change, words: str
+) -> None:
+    looking = {**PROMPTS, "second_look": load_process("quick").prompts["second_look"]}
+    assert refuse(changed(change), looking).startswith(words)
+
+
+def test_the_lead_may_read_its_own_documents_where_it_alone_reads() -> None:
+    def change(content: Content) -> None:
+        by_lead(content, "thesis")
+        by_lead(content, "antithesis")
+        step(content, "critique")["inputs_required"][0]["scope"] = "own"
+
+    assert build(changed(change)).load_stage("thesis").makers == "lead"

@@ -1,5 +1,6 @@
 -- A job has ended: update every job that waited for it, once.
--- Locks are taken in one order in every transaction: job, plan jobs by id, stage, session.
+-- Locks are taken in one order in every transaction: the session's lock (session_lock.sql), job, plan
+-- jobs by id, stage, session.
 create or replace function dialectic.handle_job_completion(p_job dialectic.dialectic_generation_jobs)
 returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp

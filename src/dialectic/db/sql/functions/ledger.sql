@@ -192,7 +192,7 @@ begin
       usage_source = p_usage_source, reported_usage = p_reported_usage,
       flags = p_flags
         || case when v_cost > h.amount_credits then array['overrun'] else '{}' end
-        || case when p_answer_id is null and h.purpose in ('call', 'chat', 'compression')
+        || case when p_answer_id is null and h.purpose in ('call', 'look', 'chat', 'compression')
              then array['unfinished'] else '{}' end,
       answer_id = p_answer_id,
       provider_request_id = p_request_id,

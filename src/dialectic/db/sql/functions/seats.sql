@@ -41,7 +41,8 @@ $$;
 
 -- A seat's part in a stage has failed for good. If enough seats remain, the seat leaves the session
 -- and the user is told; otherwise the stage will fail when its other jobs have ended. The stage is
--- locked before its seats are counted: of two that fail concurrently the second sees the first.
+-- locked before its seats are counted: of two that fail concurrently the second sees the first. So
+-- are the later ones, which the seat leaves too, because the session is locked after them.
 create or replace function dialectic.lose_seat(p_job dialectic.dialectic_generation_jobs)
 returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
@@ -57,10 +58,18 @@ begin
   end if;
   select r.position into v_position from dialectic.dialectic_stage_runs r
   where r.tenant_id = p_job.tenant_id and r.session_id = p_job.session_id
-    and r.iteration_number = p_job.iteration_number and r.stage_slug = p_job.stage_slug
-    and r.completed_at is null
+    and r.iteration_number = p_job.iteration_number and r.stage_slug = p_job.stage_slug;
+  perform from dialectic.dialectic_stage_runs r
+  where r.tenant_id = p_job.tenant_id and r.session_id = p_job.session_id
+    and r.iteration_number = p_job.iteration_number and r.position >= v_position
+  order by r.position
   for no key update;
-  if not found then
+  if not exists (
+    select from dialectic.dialectic_stage_runs r
+    where r.tenant_id = p_job.tenant_id and r.session_id = p_job.session_id
+      and r.iteration_number = p_job.iteration_number and r.position = v_position
+      and r.completed_at is null
+  ) then
     return;
   end if;
   select count(*), count(*) filter (
@@ -84,7 +93,7 @@ $$;
 
 -- A seat leaves a session: from a stage on, the stages of this iteration that have not ended go on
 -- without it, and it has no part in later ones. Earlier stages may still wait for its last job. If
--- it was the lead, the first remaining seat leads.
+-- it was the lead, the first remaining seat leads, and makes what the lead alone was to make.
 create or replace function dialectic.leave_seat(
   p_tenant_id uuid, p_session_id uuid, p_iteration integer, p_seat integer, p_position integer
 ) returns void
@@ -97,6 +106,7 @@ begin
         select min(n) from generate_series(1, cardinality(s.selected_model_ids)) n
         where n <> p_seat and not n = any (s.dropped_seats)) end
   where s.tenant_id = p_tenant_id and s.id = p_session_id and not p_seat = any (s.dropped_seats);
+  perform dialectic.hand_over(p_tenant_id, p_session_id, p_iteration, p_seat);
   update dialectic.dialectic_stage_runs r
   set lost_seats = array_append(r.lost_seats, p_seat)
   where r.tenant_id = p_tenant_id and r.session_id = p_session_id
@@ -118,6 +128,61 @@ begin
       where r.tenant_id = p_tenant_id and r.session_id = p_session_id
         and r.iteration_number = p_iteration and r.position >= p_position);
 end
+$$;
+
+-- The stages that a seat alone makes and has not ended become those of the lead, with their jobs.
+-- A running one is taken from its worker first.
+create or replace function dialectic.hand_over(
+  p_tenant_id uuid, p_session_id uuid, p_iteration integer, p_seat integer
+) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_stages text[];
+  v_occupant jsonb;
+begin
+  with handed as (
+    update dialectic.dialectic_stage_runs r set seats = array[s.lead_model_index]
+    from dialectic.dialectic_sessions s
+    where s.tenant_id = p_tenant_id and s.id = p_session_id and s.lead_model_index <> p_seat
+      and r.tenant_id = s.tenant_id and r.session_id = s.id and r.iteration_number = p_iteration
+      and r.completed_at is null and r.seats = array[p_seat] and r.lost_seats = '{}'
+    returning r.stage_slug)
+  select array_agg(stage_slug) into v_stages from handed;
+  if v_stages is null then
+    return;
+  end if;
+  v_occupant := dialectic.describe_lead(p_tenant_id, p_session_id);
+  update dialectic.dialectic_generation_jobs j set status = 'pending'
+  where j.tenant_id = p_tenant_id and j.session_id = p_session_id
+    and j.iteration_number = p_iteration and j.stage_slug = any (v_stages)
+    and j.job_type in ('plan', 'execute') and j.status = 'processing';
+  update dialectic.dialectic_generation_jobs j set payload = j.payload || v_occupant
+  where j.tenant_id = p_tenant_id and j.session_id = p_session_id
+    and j.iteration_number = p_iteration and j.stage_slug = any (v_stages)
+    and j.job_type in ('plan', 'execute') and j.status <> 'completed'
+    and dialectic.seat_of(j) = p_seat and j.payload ->> 'replaces' is null;
+end
+$$;
+
+-- Who sits on the lead's seat, as jobs say it. Files tell two seats of one model apart by their
+-- number: a job that the lead has had knows its name.
+create or replace function dialectic.describe_lead(p_tenant_id uuid, p_session_id uuid)
+returns jsonb
+language sql stable security definer set search_path = pg_catalog, pg_temp
+as $$
+  select jsonb_build_object('model_index', s.lead_model_index, 'model_id', m.id,
+      'model_name', m.api_identifier)
+    || coalesce((
+      select jsonb_build_object('slot', j.payload -> 'slot', 'seat_name', j.payload -> 'seat_name')
+      from dialectic.dialectic_generation_jobs j
+      where j.tenant_id = s.tenant_id and j.session_id = s.id and j.job_type = 'plan'
+        and dialectic.seat_of(j) = s.lead_model_index and j.payload ->> 'model_name' = m.api_identifier
+      order by j.created_at desc limit 1), jsonb_build_object('slot', 1, 'seat_name', ''))
+  from dialectic.dialectic_sessions s
+  join dialectic.ai_providers m
+    on m.tenant_id = s.tenant_id and m.id = s.selected_model_ids[s.lead_model_index]
+  where s.tenant_id = p_tenant_id and s.id = p_session_id
 $$;
 
 -- Tell followers and the user that a stage goes on without a seat, and why.
@@ -175,14 +240,14 @@ begin
 end
 $$;
 
--- Whether an update only gives a job that has not run to its end another model.
+-- Whether an update only gives a job that has not run to its end another seat or model.
 create or replace function dialectic.is_reseated(
   p_old dialectic.dialectic_generation_jobs, p_new dialectic.dialectic_generation_jobs
 ) returns boolean
 language plpgsql immutable
 as $$
 declare
-  v_seat text[] := '{model_id,model_name,slot,seat_name}';
+  v_seat text[] := '{model_index,model_id,model_name,slot,seat_name}';
 begin
   return p_old.job_type in ('plan', 'execute') and p_old.status not in ('processing', 'completed')
     and p_new.payload - v_seat = p_old.payload - v_seat;

@@ -49,6 +49,11 @@ where t.id = $1 and (t.user_id = $2 or exists (
   select from memberships m where m.user_id = $2 and m.role in ('owner', 'admin')))
 returning t.id
 
+-- name: revoke_sessions
+-- All browser sessions of a user in this tenant.
+update access_tokens set revoked_at = dialectic.now()
+where user_id = $1 and kind = 'browser' and revoked_at is null
+
 -- name: find_root
 -- The token that a browser session was started with.
 select stands_for_tenant_id, stands_for_token_id from access_tokens

@@ -58,7 +58,7 @@ select j.id, j.job_type, j.stage_slug, j.payload ->> 'step_name' as step_name, j
     from jsonb_array_elements(j.error_details) with ordinality e (entry, nth)) as error_details,
   j.status = 'processing' and exists (select from token_wallet_holds h
     where h.tenant_id = j.tenant_id and h.session_id = j.session_id and h.job_id = j.id
-      and h.state = 'pending' and h.purpose = 'call') as is_calling,
+      and h.state = 'pending' and h.purpose in ('call', 'look')) as is_calling,
   j.created_at, j.started_at, j.completed_at
 from dialectic_generation_jobs j
 where j.session_id = $1 and j.iteration_number = $2 and ($3::uuid[] is null or j.id = any ($3))
@@ -108,19 +108,19 @@ order by c.created_at, c.id
 -- name: list_board_feedback
 select f.id, f.session_id, f.stage_slug, f.iteration_number, f.feedback_type,
   f.target_contribution_id as document_id, f.content as text, f.rating, f.user_id as by_user_id,
-  u.name as by_user_name, f.created_at, f.subject_id, f.verdict, f.withdrawn_at
+  u.name as by_user_name, f.created_at, f.subject_id, f.subject, f.position_id, f.verdict, f.withdrawn_at
 from dialectic_feedback f
 left join users u on u.id = f.user_id
 where f.session_id = $1 and f.iteration_number = $2 and ($3::uuid[] is null or f.id = any ($3))
 order by f.created_at, f.id
 
 -- name: list_board_charges
--- What the calls of each job were charged, also those of other iterations.
+-- What the calls of each job were charged, also those of other iterations; $2 are the jobs, or null.
 select h.job_id, h.stage_slug, (j.payload ->> 'model_index')::integer as seat, h.is_play,
   sum(h.charged_credits)::bigint as charged_credits
 from token_wallet_holds h
 left join dialectic_generation_jobs j on j.tenant_id = h.tenant_id and j.id = h.job_id
-where h.session_id = $1 and h.charged_credits > 0
+where h.session_id = $1 and h.charged_credits > 0 and ($2::uuid[] is null or h.job_id = any ($2))
 group by h.job_id, h.stage_slug, seat, h.is_play
 
 -- name: list_board_plan

@@ -49,27 +49,10 @@ select dialectic.find_session_due($1, $2, $3) as due_in
 select * from dialectic.list_lanes()
 
 -- name: hold_lease
--- First statement of every transaction that ends an attempt: the lock holder decides the outcome.
-select id from dialectic_generation_jobs
-where id = $1 and attempt_count = $2 and status::text = 'processing'
-for no key update
+select dialectic.hold_lease($1, $2, $3)
 
 -- name: hold_plan
--- As above for a plan job, together with its siblings, which are woken when it finishes a step.
--- Plan jobs are always locked in the order of their ids.
-with siblings as (
-  select j.id, j.attempt_count, j.status
-  from dialectic_generation_jobs own
-  join dialectic_generation_jobs j
-    on j.tenant_id = own.tenant_id and j.session_id = own.session_id
-    and j.iteration_number = own.iteration_number and j.stage_slug = own.stage_slug
-    and j.parent_job_id is null
-    and j.job_type is distinct from 'combine'
-  where own.id = $1
-  order by j.id
-  for no key update of j
-)
-select id from siblings where id = $1 and attempt_count = $2 and status::text = 'processing'
+select dialectic.hold_plan($1, $2, $3)
 
 -- name: complete
 update dialectic_generation_jobs

@@ -207,7 +207,7 @@ with answers as not materialized (
 ), paid as not materialized (
   select h.tenant_id, h.session_id, h.hold_key, h.answer_id, h.purpose, h.flags
   from token_wallet_holds h
-  where h.state = 'posted' and h.purpose in ('call', 'embedding', 'compression')
+  where h.state = 'posted' and h.purpose in ('call', 'look', 'embedding', 'compression')
 )
 select 'I6' as invariant,
   case when p.hold_key is null then a.kind || ' ' || a.id else 'hold ' || p.hold_key end as place,

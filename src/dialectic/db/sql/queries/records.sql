@@ -129,6 +129,10 @@ delete from dialectic_project_resources where project_id = $1 and id = $2
 -- A transaction that adds a session or a document waits, then finds the project deleted.
 select from dialectic_projects where id = $1 for update
 
+-- name: hold_sessions_of_project
+select dialectic.hold_session(s.id)
+from (select id from dialectic_sessions where project_id = $1 order by id) s
+
 -- name: lock_sessions_of_project
 -- Likewise a transaction that adds a job to one of the sessions.
 select from dialectic_sessions where project_id = $1 order by id for update
@@ -191,49 +195,7 @@ union
 select path from dialectic_discarded_files where starts_with(path, $2)
 
 -- name: put_resources
--- Texts with their files. Both may be replaced: the row holds the latest bytes until they are
--- stored. A file in a work folder may have been changed by a person, so its hash does not tell what
--- we wrote; the text of its resource does.
-with given as (
-  select n.*, convert_to(n.text, 'UTF8') as bytes
-  from jsonb_to_recordset($4::jsonb) as n (
-    id uuid, resource_type text, session_id uuid, iteration_number integer, stage_slug text,
-    text text, path text, mime_type text, notes text[], source_contribution_id uuid,
-    document_key text)
-),
-files as (
-  insert into dialectic_files as f
-    (tenant_id, path, project_id, mime_type, size_bytes, sha256, content)
-  select $1, n.path, $2, n.mime_type, length(n.bytes), encode(sha256(n.bytes), 'hex'), n.bytes
-  from given n
-  where not exists (
-    select from dialectic_project_resources r
-    where r.tenant_id = $1 and r.storage_path = n.path and r.content = n.text
-      and r.resource_type = n.resource_type)
-  on conflict (tenant_id, path) do update
-  set size_bytes = excluded.size_bytes, sha256 = excluded.sha256, content = excluded.content,
-      written_at = null, is_withdrawn = false,
-      earlier_sha256 = f.earlier_sha256 || array(
-        select encode(sha256(convert_to(r.content, 'UTF8')), 'hex')
-        from dialectic_project_resources r
-        where r.tenant_id = f.tenant_id and r.storage_path = f.path and f.written_at is not null
-          and split_part(f.path, '/', 2) ~ '^(Pending|Current|Complete|PLAN(-v[0-9]+)?[.]md)$')
-  where f.sha256 <> excluded.sha256 or f.is_withdrawn
-)
-insert into dialectic_project_resources as r
-  (tenant_id, id, project_id, user_id, resource_type, session_id, iteration_number, stage_slug,
-   content, storage_path, mime_type, size_bytes, notes, source_contribution_id, document_key)
-select $1, n.id, $2, $3, n.resource_type, n.session_id, n.iteration_number, n.stage_slug, n.text,
-  n.path, n.mime_type, length(n.bytes), n.notes, n.source_contribution_id, n.document_key
-from given n
--- Matched by path: an imported resource may have another id.
-on conflict (tenant_id, storage_path) do update
-set content = excluded.content, size_bytes = excluded.size_bytes, notes = excluded.notes,
-    source_contribution_id = excluded.source_contribution_id,
-    resource_type = excluded.resource_type, session_id = excluded.session_id,
-    iteration_number = excluded.iteration_number
-where (r.content, r.resource_type, r.source_contribution_id)
-  is distinct from (excluded.content, excluded.resource_type, excluded.source_contribution_id)
+select put_resources($1, $2, $3, $4)
 
 -- name: mark_generating
 update dialectic_sessions set phase = 'generating' where id = $1
@@ -347,8 +309,24 @@ update dialectic_stage_runs
 set lost_seats = array_remove(lost_seats, $3)
 where session_id = $1 and iteration_number = $2 and completed_at is null
 
+-- name: hold_session
+-- First statement of every action that moves the jobs of a session.
+select dialectic.hold_session($1)
+
+-- name: hold_funded
+-- Hold the sessions that a change of a wallet will resume, in the order of their ids.
+select dialectic.hold_session(waiting.id)
+from (
+  select s.id from dialectic_sessions s
+  where s.wallet_id = $1 and exists (
+    select from dialectic_generation_jobs j
+    where j.session_id = s.id
+      and j.status = 'paused' and j.status_reason in ('insufficient_funds', 'spend_needs_approval'))
+  order by s.id
+) waiting
+
 -- name: lock_session
--- Serialise actions on a session, such as two starts of the same stage.
+-- Serialise other writers, such as two of the same file.
 select id from dialectic_sessions where id = $1 for no key update
 
 -- name: begin_stage
@@ -421,38 +399,8 @@ where s.id = $1
 order by (m.model_index - s.lead_model_index + cardinality(s.selected_model_ids))
   % cardinality(s.selected_model_ids), c.rank
 
--- name: insert_contribution
--- With its files, as insert_files does. Followers of the session receive the full record, with an
--- excerpt ($8) in place of the text. Columns
--- are named, so that a worker can still save its result after a newer version has added columns.
-with files as (
-  insert into dialectic_files (tenant_id, path, project_id, mime_type, size_bytes, sha256, content)
-  select $1, file.path, $2, file.mime_type, length(file.content), file.sha256, file.content
-  from unnest($4::text[], $5::text[], $6::text[], $7::bytea[])
-    as file (path, mime_type, sha256, content)
-),
-written as (
-  insert into dialectic_contributions
-    (tenant_id, id, session_id, job_id, model_id, model_name, model_index, stage, iteration_number,
-     contribution_type, rank, origin, source_group, target_contribution_id, source_contribution_ids,
-     read_version_ids, words_hash, original_model_contribution_id, edit_version,
-     is_incomplete, is_intermediate, flags, title, excerpt, words, content, storage_path,
-     raw_response_storage_path, size_bytes, prompt_template_name, tokens_used_input, tokens_used_output, usage_source, finish_reason,
-     raw_finish_reason, provider_request_id, processing_time_ms, manifest)
-  select tenant_id, id, session_id, job_id, model_id, model_name, model_index, stage, iteration_number,
-    contribution_type, rank, origin, source_group, target_contribution_id, source_contribution_ids,
-    read_version_ids, words_hash, original_model_contribution_id, edit_version,
-    is_incomplete, is_intermediate, flags, title, excerpt, words, content, storage_path,
-    raw_response_storage_path, size_bytes, prompt_template_name, tokens_used_input, tokens_used_output, usage_source, finish_reason,
-    raw_finish_reason, provider_request_id, processing_time_ms, manifest
-  from jsonb_populate_record(null::dialectic_contributions, $3)
-  returning *
-)
-select announce(c.session_id, 'dialectic_contribution_received',
-  jsonb_build_object('sessionId', c.session_id, 'job_id', c.job_id, 'is_continuing', false,
-    'contribution', to_jsonb(c) - '{tenant_id, content, title, words, changed_in}'::text[]
-      || jsonb_build_object('excerpt', $8::text)))
-from written c
+-- name: save_document
+select save_document($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 
 -- name: insert_chunk
 insert into dialectic_chunks

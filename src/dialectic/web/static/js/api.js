@@ -39,9 +39,18 @@ export function rememberCsrf(token) {
   csrf = token;
 }
 
+/**
+ * @typedef {object} Options of a request
+ * @property {any} [body] sent as JSON, or a form with files as it is
+ * @property {Record<string, string>} [headers]
+ * @property {AbortSignal} [signal]
+ * @property {string} [key] the Idempotency-Key of all tries
+ * @property {string} [etag] for If-Match
+ */
+
+/** @param {string} method @param {string} path @param {Options} [options] */
 async function send(method, path, { body, headers = {}, signal } = {}) {
-  const sent = { Accept: "application/json", ...headers };
-  if (method !== "GET" && csrf) sent["X-CSRF-Token"] = csrf;
+  const sent = { Accept: "application/json", ...(method === "GET" ? {} : csrfHeaders()), ...headers };
   let payload = body;
   if (body !== undefined && !(body instanceof FormData)) {
     sent["Content-Type"] = "application/json";
@@ -65,6 +74,9 @@ export async function readProblem(response) {
   return new Problem({ detail: response.statusText || NETWORK, code: "internal", ...found, status: response.status }, retry || null);
 }
 
+/** The header that a change needs where a cookie signed the browser in. @returns {Record<string, string>} */
+export const csrfHeaders = () => (csrf ? { "X-CSRF-Token": csrf } : {});
+
 /** One request, repeated once after a new CSRF token or a new sign-in. */
 async function request(method, path, options) {
   try {
@@ -77,7 +89,8 @@ async function request(method, path, options) {
   }
 }
 
-async function renewCsrf() {
+/** Ask for the CSRF token again. */
+export async function renewCsrf() {
   const response = await send("GET", "/browser-session");
   csrf = (await response.json()).csrf_token;
 }
@@ -86,17 +99,20 @@ async function parse(response) {
   return response.status === 204 ? null : response.json();
 }
 
-/** Read: the parsed answer. The browser's cache revalidates it by its ETag. */
+/**
+ * Read: the parsed answer. The browser's cache revalidates it by its ETag.
+ * @param {string} path @param {Options} [options] @returns {Promise<any>}
+ */
 export async function get(path, { signal } = {}) {
   return parse(await request("GET", path, { signal }));
 }
 
-/** Read what is not JSON: the text of a file. */
+/** Read what is not JSON: the text of a file. @param {string} path @param {Options} [options] */
 export async function getText(path, { signal } = {}) {
   return (await request("GET", path, { signal })).text();
 }
 
-/** Read, with the ETag that a later `If-Match` needs. */
+/** Read, with the ETag that a later `If-Match` needs. @param {string} path @param {Options} [options] */
 export async function read(path, { signal } = {}) {
   const response = await request("GET", path, { signal });
   return { data: await parse(response), etag: response.headers.get("ETag") };
@@ -108,6 +124,7 @@ export async function read(path, { signal } = {}) {
  */
 export function press() {
   const key = crypto.randomUUID();
+  /** @returns {(path: string, body?: any, options?: Options) => Promise<any>} */
   const act = (method) => (path, body, options = {}) => tryOften(method, path, body, { ...options, key });
   return { post: act("POST"), put: act("PUT"), patch: act("PATCH"), del: act("DELETE") };
 }
@@ -118,6 +135,7 @@ export const put = (path, body, options) => press().put(path, body, options);
 export const patch = (path, body, options) => press().patch(path, body, options);
 export const del = (path, options) => press().del(path, undefined, options);
 
+/** @param {string} method @param {string} path @param {any} body @param {Options} options */
 async function tryOften(method, path, body, { key, etag, signal, headers = {} }) {
   const sent = { "Idempotency-Key": key, ...(etag ? { "If-Match": etag } : {}), ...headers };
   for (let tried = 1; ; tried += 1) {
@@ -134,7 +152,7 @@ async function tryOften(method, path, body, { key, etag, signal, headers = {} })
 /**
  * Open a stream of events that ends by itself, such as an answer; the caller reads its body.
  * With a body it is a POST, which all tries with one `key` share.
- * @returns {Promise<Response>}
+ * @param {string} path @param {Options} [options] @returns {Promise<Response>}
  */
 export function openStream(path, { body, key, signal } = {}) {
   const headers = { Accept: "text/event-stream", ...(key ? { "Idempotency-Key": key } : {}) };
@@ -162,8 +180,8 @@ export async function signIn(token) {
   csrf = login.csrf_token;
 }
 
-/** Sign this browser out. */
-export async function signOut() {
-  await request("DELETE", "/browser-session", {});
+/** Sign this browser out, or all browsers of the person. */
+export async function signOut({ everywhere = false } = {}) {
+  await request("DELETE", `/browser-session${everywhere ? "?everywhere=true" : ""}`, {});
   csrf = null;
 }

@@ -5,7 +5,8 @@ import { speak } from "./format.js";
 import { holdKeys, listenToKeys, showKeys } from "./keys.js";
 import { hasDialog, openDialog, showDialogs } from "./overlay.js";
 import { deliver, focusHeading, follow, go, listenToAddresses, page, reload, settle } from "./router.js";
-import { draw, drawWith, dress, forgetAll, state } from "./store.js";
+import { leave, signOut } from "./sign_out.js";
+import { draw, drawWith, dress, state } from "./store.js";
 import * as stream from "./stream.js";
 import { closePanel, shell, switchTheme, takeMessage } from "./views/shell.js";
 
@@ -40,7 +41,7 @@ function tick() {
   ticking = runs ? setInterval(draw, 1000) : 0;
 }
 
-const acts = { search, signOut, stay };
+const acts = { search, signOut: () => signOut(), stay };
 
 // -- keys and actions -----------------------------------------------------------------------------
 
@@ -134,18 +135,6 @@ function signInAgain() {
   return asking;
 }
 
-async function signOut() {
-  stream.tellTabs("left");
-  await api.signOut();
-  leave();
-}
-
-function leave() {
-  stream.stop();
-  forgetAll();
-  location.assign("/sign-in");
-}
-
 // -- the stream -----------------------------------------------------------------------------------
 
 function hear(message) {
@@ -166,7 +155,7 @@ function hear(message) {
       if (state.me && page.view !== "sign_in") signInAgain();
       break;
     case "account":
-      enter().then(() => document.querySelector("dialog[aria-label='Sign in again']")?.close()).catch(() => {});
+      enter().then(() => /** @type {HTMLDialogElement|null} */ (document.querySelector("dialog[aria-label='Sign in again']"))?.close()).catch(() => {});
       break;
     case "left":
       leave();
@@ -191,12 +180,14 @@ function hearEvent(message) {
 // -- the start ------------------------------------------------------------------------------------
 
 async function start() {
+  // Until now the bar of the shell was seen.
+  root.replaceChildren();
   drawWith(frame, showTitle);
   api.signInWith(signInAgain);
   stream.listen(hear);
   listenToKeys(listKeys);
   listenToAddresses();
-  document.addEventListener("click", (event) => { if (!event.target.closest?.(".top")) closePanel(); });
+  document.addEventListener("click", (event) => { if (!(event.target instanceof Element && event.target.closest(".top"))) closePanel(); });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   const isSignIn = location.pathname === "/sign-in";
   if (!isSignIn) {

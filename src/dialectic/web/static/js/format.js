@@ -32,6 +32,7 @@ export const percent = (share) => formatter(Intl.NumberFormat, { style: "percent
 /**
  * An amount of dollars, given as the API gives it: $1.26; below ten cents with four places;
  * play money "play 0.0580".
+ * @param {string|number|null} amount @param {{play?: boolean, places?: number}} [options]
  */
 export function money(amount, { play = false, places } = {}) {
   const value = Number(amount ?? 0);

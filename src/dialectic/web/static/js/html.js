@@ -13,9 +13,12 @@ class Sanitised extends Directive {
     super(part);
     if (part.type !== PartType.ELEMENT) throw new Error("sanitised() belongs into a start tag");
     this.shown = null;
+    this.links = null;
+    this.faint = null;
   }
 
-  render() {
+  /** @param {[html: string, options?: object]} _ what `update` takes */
+  render(..._) {
     return noChange;
   }
 
@@ -95,7 +98,7 @@ function linkNames(element, links) {
   const found = [];
   while (walker.nextNode()) {
     pattern.lastIndex = 0;
-    if (pattern.test(walker.currentNode.data)) found.push(walker.currentNode);
+    if (pattern.test(/** @type {Text} */ (walker.currentNode).data)) found.push(/** @type {Text} */ (walker.currentNode));
   }
   for (const node of found) node.replaceWith(...split(node.data, pattern, links));
 }
@@ -115,7 +118,7 @@ function split(text, pattern, links) {
 function fadeRuns(element, runs) {
   const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
   const found = [];
-  while (walker.nextNode()) if (walker.currentNode.data.trim()) found.push(walker.currentNode);
+  while (walker.nextNode()) if (/** @type {Text} */ (walker.currentNode).data.trim()) found.push(/** @type {Text} */ (walker.currentNode));
   for (const node of found) {
     const parts = node.data.split(/([\p{L}\p{N}]+)/u);
     const words = parts.filter((_, n) => n % 2).map((word) => word.toLowerCase());

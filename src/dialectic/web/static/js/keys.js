@@ -10,6 +10,7 @@ const IS_APPLE = /Mac|iPhone|iPad/.test(navigator.platform);
  * @property {string} label what it does, in words
  * @property {(event: KeyboardEvent) => void|boolean} run false lets the browser go on
  * @property {boolean} [inFields] also while a field has the focus
+ * @property {boolean} [inDialogs] also while a dialog is open
  */
 
 /** @type {() => Key[]} */

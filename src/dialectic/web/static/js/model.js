@@ -1,19 +1,20 @@
 // A session as its page knows it. Pure: a board and events in, a model out; no DOM, no fetch, no clock.
 // A model is never changed: `apply` and `at` return a new one, or the same if nothing changed.
 
+/** @import * as Api from "../api.d.ts" */
+/** @typedef {Api.BoardJob & {isReplayed?: boolean}} Job as it is, or as it was at a moment of a replay */
+
 /**
  * @typedef {object} Model
- * @property {object} session
- * @property {object[]} stages in order
- * @property {Map<string, object>} jobs by id
- * @property {Map<string, object>} documents by id
- * @property {Map<string, object>} feedback by id
- * @property {Map<string, object>} claims by id
- * @property {object[]} coverage of claims by seat
- * @property {object} money
- * @property {object[]} needs
- * @property {object[]} plan
- * @property {Map<string, object>} drafts by job: `{attempt, turn, text, words, from, end}`
+ * @property {Api.BoardSession} session
+ * @property {Api.BoardStage[]} stages in order
+ * @property {Map<string, Job>} jobs by id
+ * @property {Map<string, Api.BoardDocument>} documents by id
+ * @property {Map<string, Api.BoardFeedback>} feedback by id
+ * @property {Api.SessionMoney} money
+ * @property {Api.BoardNeed[]} needs
+ * @property {Api.PlanStepFile[]} plan
+ * @property {Map<string, {attempt: number, turn: number, text: string, words: number, from: number, end: number}>} drafts by job
  * @property {boolean} isGone the project was deleted
  */
 
@@ -21,7 +22,7 @@ const ENDED = new Set(["completed", "failed", "retry_loop_failed", "cancelled"])
 
 const byId = (items = []) => new Map(items.map((item) => [item.id, item]));
 
-/** Build the model of `GET /sessions/{id}/board`. @returns {Model} */
+/** Build the model of `GET /sessions/{id}/board`. @param {Api.Board} board @returns {Model} */
 export function fromBoard(board) {
   return {
     session: board.session,
@@ -29,8 +30,6 @@ export function fromBoard(board) {
     jobs: byId(board.jobs),
     documents: byId(board.documents),
     feedback: byId(board.feedback),
-    claims: new Map(),
-    coverage: [],
     money: board.money,
     needs: board.needs ?? [],
     plan: board.plan ?? [],
@@ -39,12 +38,8 @@ export function fromBoard(board) {
   };
 }
 
-/** Take the claims of `GET /sessions/{id}/claims` into a model. @returns {Model} */
-export function withClaims(model, { claims, coverage }) {
-  return { ...model, claims: byId(claims), coverage: coverage ?? model.coverage };
-}
-
 /** How each event changes a model; all others change nothing. */
+/** @type {Record<string, (model: Model, data: any) => Model>} */
 const CHANGES = {
   jobs_changed: (model, { jobs = [], gone = [], stages = [] }) => ({
     ...model,
@@ -64,9 +59,6 @@ const CHANGES = {
   feedback_changed: (model, { feedback, feedback_id: id, is_gone: isGone }) => ({
     ...model, feedback: isGone ? merge(model.feedback, [], [id]) : merge(model.feedback, [feedback]),
   }),
-  claims_changed: (model, { claims = [], coverage }) => ({
-    ...model, claims: merge(model.claims, claims), coverage: coverage ?? model.coverage,
-  }),
   project_changed: (model, { project, project_id: id, is_gone: isGone = false }) => {
     const known = model.session.project;
     if (id !== known.id) return model;
@@ -74,7 +66,7 @@ const CHANGES = {
   },
 };
 
-/** Apply an event of the stream. Telling it twice is harmless. @returns {Model} */
+/** Apply an event of the stream. Telling it twice is harmless. @param {Model} model @param {any} event @returns {Model} */
 export function apply(model, event) {
   const data = event.data ?? event;
   const change = CHANGES[event.type];
@@ -86,6 +78,7 @@ export function apply(model, event) {
 /**
  * Take a piece of a draft. Offsets count characters of the whole; a gap restarts the text at the
  * piece, and `from` says where that is. A piece from the start fills the gap.
+ * @param {Model} model @param {Api.Draft} piece @returns {Model}
  */
 export function applyDraft(model, { job_id: id, attempt, turn, phase, at: offset, text, words }) {
   const known = model.drafts.get(id);
@@ -133,6 +126,7 @@ function dropDrafts(drafts, jobs, gone) {
   return ended.some((id) => drafts.has(id)) ? merge(drafts, [], ended) : drafts;
 }
 
+/** @param {Model} model @param {Api.BoardDocument|undefined} document @returns {Model} */
 function withDocument(model, document) {
   if (!document) return model;
   const before = [...model.documents.values()].find((known) => known.original_id === document.original_id);
@@ -142,37 +136,49 @@ function withDocument(model, document) {
   if (before) documents.delete(before.id);
   // Events are the same for all users: what is one's own stays.
   documents.set(document.id, { ...document, my_rating: document.my_rating ?? before?.my_rating ?? null });
-  return { ...model, documents };
+  return { ...model, documents, ...endCall(model, document) };
+}
+
+/**
+ * A document ends its call, in the same commit: the call need not wait for the event that tells of it.
+ * @param {Model} model @param {Api.BoardDocument} document @returns {Partial<Model>}
+ */
+function endCall({ jobs, drafts }, { job_id: id, by, original_id: written, words, charged, created_at: ended }) {
+  const job = jobs.get(id);
+  if (job?.status !== "processing" || by || ms(ended) < ms(job.started_at)) return {};
+  /** @type {Job} */
+  const done = { ...job, status: "completed", phase: null, document_id: written, words: words ?? job.words, charged: charged ?? job.charged, completed_at: ended };
+  return { jobs: new Map(jobs).set(id, done), drafts: dropDrafts(drafts, [done], []) };
 }
 
 // -- what a page asks of a model ------------------------------------------------------------------
 
-/** Count the calls of the stages: `{planned, finished, running, failed}`. */
+/** Count the calls of the stages: `{planned, finished, running, failed}`. @param {Api.BoardStage[]} stages */
 export function countCalls(stages) {
   const counted = { planned: 0, finished: 0, running: 0, failed: 0 };
   for (const stage of stages) for (const name of Object.keys(counted)) counted[name] += stage[name] ?? 0;
   return counted;
 }
 
-/** Find the stage that is worked on: the first that generates, else the last that has begun. */
+/** Find the stage that is worked on: the first that generates, else the last that has begun. @param {Api.BoardStage[]} stages */
 export function currentStage(stages) {
   return stages.find((stage) => stage.status === "generating")
     ?? stages.filter((stage) => stage.status !== "not_begun").at(-1) ?? stages[0] ?? null;
 }
 
-/** List the calls that are under way, the oldest first. */
+/** List the calls that are under way, the oldest first. @param {Model} model */
 export function listRunning(model) {
   return [...model.jobs.values()]
     .filter((job) => job.status === "processing" || job.status === "retrying")
     .sort((a, b) => order(a.started_at, b.started_at) || order(a.id, b.id));
 }
 
-/** Tell whether anything is worked on, so that clocks must tick. */
+/** Tell whether anything is worked on, so that clocks must tick. @param {Model} model */
 export function isWorking(model) {
   return model.stages.some((stage) => stage.running > 0 || stage.status === "generating");
 }
 
-/** Find the seat of a number. */
+/** Find the seat of a number. @param {Model} model @param {number|null} index */
 export function findSeat(model, index) {
   return model.session.seats.find((seat) => seat.index === index) ?? null;
 }
@@ -186,13 +192,14 @@ const timed = new WeakMap();
 /**
  * Tell when each call could begin and when it did, in ms. A worker may take a call before all that it reads is
  * written, and puts it back: it began when both were so.
- * @returns {Map<string, {ready: number, start: number|null, end: number|null, before: object[]}>} by job
+ * @returns {Map<string, {made: number, ready: number, start: number|null, end: number|null, before: Job[]}>} by job
  */
 export function listTimes({ jobs }) {
   if (!timed.has(jobs)) timed.set(jobs, buildTimes(jobs));
   return timed.get(jobs);
 }
 
+/** @param {Map<string, Job>} jobs */
 function buildTimes(jobs) {
   const writers = new Map();
   for (const job of jobs.values()) if (job.document_id) writers.set(job.document_id, job);
@@ -204,12 +211,12 @@ function buildTimes(jobs) {
     const end = when(job.completed_at);
     const ready = Math.max(when(job.created_at), ...before.map((each) => when(each.completed_at) ?? 0));
     const taken = when(job.started_at);
-    times.set(job.id, { ready, before, end, start: taken === null ? null : Math.min(Math.max(taken, ready), end ?? Infinity) });
+    times.set(job.id, { made: when(job.created_at), ready, before, end, start: taken === null ? null : Math.min(Math.max(taken, ready), end ?? Infinity) });
   }
   return times;
 }
 
-/** For how many seconds a call ran; null until it has ended. */
+/** For how many seconds a call ran; null until it has ended. @param {Model} model @param {Job} job */
 export function ranFor(model, job) {
   const { start, end } = listTimes(model).get(job.id) ?? {};
   return start && end ? (end - start) / 1000 : null;
@@ -221,23 +228,30 @@ const ms = (when) => (when ? Date.parse(when) : Infinity);
 
 const spans = new WeakMap();
 
-/** Find the first and last moment of a run, in ms: of its calls and stages. What people did later is not part of it. */
+/**
+ * Find the first and last moment of a run, in ms: of its calls and stages. What people did later is not part of it.
+ * @param {Model} model
+ */
 export function span(model) {
   if (!spans.has(model)) {
-    const rows = [...model.jobs.values(), ...model.stages];
-    const times = rows.flatMap((row) => [ms(row.created_at), ms(row.started_at), ms(row.completed_at)]).filter(Number.isFinite);
+    const jobs = [...model.jobs.values()];
+    const rows = [...jobs, ...model.stages];
+    const times = [...jobs.map((job) => ms(job.created_at)), ...rows.flatMap((row) => [ms(row.started_at), ms(row.completed_at)])].filter(Number.isFinite);
     const begun = Math.min(ms(model.session.created_at), ...times);
     spans.set(model, { from: begun, to: Math.max(begun, ...times) });
   }
   return spans.get(model);
 }
 
-/** Tell how a session stood at a moment (ms), from the times in its rows; null, and its last moment, is now. */
+/**
+ * Tell how a session stood at a moment (ms), from the times in its rows; null, and its last moment, is now.
+ * @param {Model} model @param {number|null} moment @returns {Model}
+ */
 export function at(model, moment) {
   if (moment === null || moment === undefined || moment >= span(model).to) return model;
   const times = listTimes(model);
   const jobs = new Map();
-  for (const [id, job] of model.jobs) if (ms(job.created_at) <= moment) jobs.set(id, jobAt(job, times.get(id), moment));
+  for (const [id, job] of model.jobs) if (times.get(id).made <= moment) jobs.set(id, jobAt(job, times.get(id), moment));
   // An edited document was there, in its first version, when its call ended.
   const wasThere = (one) => (times.get(one.job_id)?.end ?? ms(one.created_at)) <= moment;
   const documents = new Map([...model.documents].filter(([, one]) => wasThere(one)));
@@ -250,13 +264,13 @@ export function at(model, moment) {
     stages,
     feedback: new Map([...model.feedback].filter(([, one]) => ms(one.created_at) <= moment)),
     money: moneyAt(model, jobs),
-    claims: new Map([...model.claims].filter(([, claim]) => documents.has(claim.document_id))),
     needs: [],
     plan: [],
     drafts: new Map(),
   };
 }
 
+/** @param {Model} model @param {Api.BoardStage[]} stages @returns {Api.BoardSession} */
 function sessionAt({ session }, stages) {
   const begun = stages.filter((stage) => stage.status !== "not_begun");
   const current = begun.find((stage) => stage.status !== "complete") ?? begun.at(-1) ?? stages[0];
@@ -264,6 +278,7 @@ function sessionAt({ session }, stages) {
   return { ...session, status, current_stage: current?.slug, blocked_by: null, allowed: [] };
 }
 
+/** @param {Model} model @param {Map<string, Job>} jobs @returns {Api.SessionMoney} */
 function moneyAt({ money, session }, jobs) {
   const isPlay = new Map((session.seats ?? []).map((seat) => [seat.index, seat.is_play]));
   const spent = { play: 0, real: 0, stage: new Map(), seat: new Map() };
@@ -283,6 +298,7 @@ function moneyAt({ money, session }, jobs) {
   };
 }
 
+/** @param {Job} job @param {{start: number|null, end: number|null}} times @param {number} moment @returns {Job} */
 function jobAt(job, { start, end }, moment) {
   if (end !== null && end <= moment) return job;
   const isBegun = start !== null && start <= moment;
@@ -306,6 +322,7 @@ export function shareAt(job, moment, start = ms(job.started_at)) {
   return Number.isFinite(to) && to > from ? Math.min(1, (moment - from) / (to - from)) : 1;
 }
 
+/** @param {Api.BoardStage} stage @param {Job[]} jobs @param {number} moment @returns {Api.BoardStage} */
 function stageAt(stage, jobs, moment) {
   if (ms(stage.completed_at) <= moment) return stage;
   const own = jobs.filter((job) => job.stage === stage.slug && job.iteration === stage.iteration);

@@ -26,6 +26,7 @@ export function tellPerson(message) {
   });
 }
 
+/** @param {{notification_id: number, title?: string, message?: string, link_path?: string}} message */
 function show({ notification_id: id, title, message, link_path: path }) {
   if (globalThis.Notification?.permission !== "granted") return;
   const notice = new Notification(title ?? "Dialectic", { body: message ?? "", tag: `dialectic-${id}` });

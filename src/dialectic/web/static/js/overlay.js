@@ -14,7 +14,7 @@ let numbered = 0;
  * Open a dialog over the page. It traps the focus and gives it back; Esc and a click outside close it.
  * @param {(close: (result?: unknown) => void) => unknown} view draws what is in it, with each frame
  * @param {{label: string, className?: string, isBlocking?: boolean}} options `isBlocking`: only `close` closes it
- * @returns {Promise<unknown>} what it was closed with
+ * @returns {Promise<any>} what it was closed with
  */
 export function openDialog(view, { label, className = "", isBlocking = false }) {
   return new Promise((done) => {
@@ -46,7 +46,7 @@ export async function confirm({ title, text, yes, isDangerous = false }) {
 /** Tell whether a dialog is open. */
 export const hasDialog = () => dialogs.length > 0;
 
-const find = (one) => document.getElementById(`dialog-${one.id}`);
+const find = (one) => /** @type {HTMLDialogElement|null} */ (document.getElementById(`dialog-${one.id}`));
 
 function closed(one) {
   if (!dialogs.includes(one)) return;
@@ -63,7 +63,10 @@ export function showDialogs() {
   }
 }
 
-/** Say what was done, for six seconds, with a way back where there is one. */
+/**
+ * Say what was done, for six seconds, with a way back where there is one.
+ * @param {string} text @param {{undo?: () => unknown, label?: string}} [options]
+ */
 export function toast(text, { undo, label = "Undo" } = {}) {
   numbered += 1;
   const one = { id: numbered, text, undo, label, timer: 0 };

@@ -20,7 +20,7 @@ export const blank = () => html`<h1 class="sr">Chat</h1>${blocks(6, 60)}`;
 export const ticks = (page) => Boolean(page.answer);
 export const leave = (page) => page && leaveAnswer(page);
 
-/** @param {{id?: string, query: URLSearchParams, signal: AbortSignal}} params */
+/** @param {{id?: string, query: URLSearchParams, signal: AbortSignal, isAgain?: boolean}} params */
 export async function load({ id, query, signal, isAgain = false }) {
   const [chats, models, prompts, chat] = await Promise.all([
     get("/chats?limit=50", { signal }), get("/models", { signal }),

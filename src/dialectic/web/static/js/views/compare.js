@@ -19,7 +19,8 @@ const READING_LINE_PX = 240;
 
 // -- loading --------------------------------------------------------------------------------------
 
-export async function load({ query, signal, isAgain }) {
+/** @param {{query: URLSearchParams, signal?: AbortSignal, isAgain?: boolean}} params */
+export async function load({ query, signal, isAgain = false }) {
   const ids = listIds(query);
   const page = { ids, columns: [], rows: [], model: null, column: isAgain && shown ? shown.column : 0, section: null, only: false, faint: false, left: 0 };
   page.left = listAll(query).length - ids.length;

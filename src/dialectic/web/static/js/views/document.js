@@ -1,7 +1,7 @@
 // One document: read, where its passages come from, edit, source, versions, what changed.
 import { html, nothing } from "../../vendor/lit/lit-html.js";
 import { get, read } from "../api.js";
-import { ago, moment, plural } from "../format.js";
+import { ago, list, moment, plural } from "../format.js";
 import { apply, applyDraft, fromBoard } from "../model.js";
 import { address as change, go, reload } from "../router.js";
 import { draw, kept, may } from "../store.js";
@@ -24,6 +24,8 @@ export async function load({ id, query, hash, signal, isAgain }) {
   if (session) await loadWriting(page, id, session, signal);
   else await loadDocument(page, await pickVersion(id, query.get("v"), signal), signal);
   take(page, { query, hash });
+  // A link to a block shows which one is meant.
+  if (hash && !isAgain && page.rendered?.blocks.some((block) => block.id === hash)) showBlock(hash);
   await bring(page);
   shown = page;
   return page;
@@ -58,6 +60,7 @@ async function loadDocument(page, id, signal) {
   ]);
   Object.assign(page, { one: found.data, etag: found.etag, rendered, versions: versions.items, job: null, extract: null, newer: null, marks: null, picked: null });
   page.links = labelsOf(page);
+  loadStrength(page);
   return loadTrace(page);
 }
 
@@ -83,6 +86,14 @@ async function loadWriting(page, job, session, signal) {
   watchDrafts([session]);
   const so = await get(`/jobs/${job}/draft`, { signal });
   page.model = applyDraft(page.model, { ...so, job_id: job, at: 0 });
+}
+
+/** Ask what a finished document rests on; the page does not wait for it. */
+function loadStrength(page) {
+  const { id, original_id: original } = page.one;
+  if (page.strength?.version_id !== id) page.strength = null;
+  const known = facts(page.model).find(original);
+  if (known && !known.isDraft && (page.one.source_ids ?? []).length) get(`/contributions/${id}/strength`).then((found) => { if (page.one?.id === id) page.strength = found; draw(); }, () => {});
 }
 
 /** Ask which passages of others say the same; the page does not wait for it. */
@@ -257,7 +268,16 @@ function menu(page) {
 
 function notices(page) {
   if (!page.one) return page.extract?.contribution_id ? html`<p class="notice"><span class="grow">This is a part of a longer answer.</span><a class="button" href="/documents/${page.extract.contribution_id}">Open the answer</a></p>` : nothing;
-  return html`${olderVersion(page)}${newerVersion(page)}${unsaved(page)}${staleHere(page)}${staleReaders(page)}`;
+  return html`${strengthOf(page)}${olderVersion(page)}${newerVersion(page)}${unsaved(page)}${staleHere(page)}${staleReaders(page)}`;
+}
+
+/** What a final document rests on: in a line, and what makes it weaker. */
+function strengthOf(page) {
+  const { strength } = page;
+  if (!strength || page.mode !== "read") return nothing;
+  const facts = [`${plural(strength.seats.length, "seat")} of ${strength.seats_asked}`, strength.models.length === strength.seats.length ? "" : plural(strength.models.length, "model"), strength.critiques ? `${plural(strength.critiques, "critique")} of ${plural(strength.theses, "proposal")}` : "", plural(strength.documents, "document")].filter(Boolean);
+  return html`<aside class="strength ${strength.is_single_model ? "is-weak" : ""}" aria-label="What this document rests on"><p class="meta">Rests on ${list(facts)}.</p>
+    ${strength.notes.length ? html`<ul>${strength.notes.map((note) => html`<li data-note=${note.code}>${glyph(note.code === "single_model" || note.code === "broken_ruling" ? "failed" : "you")}<span>${written(note.text)}</span></li>`)}</ul>` : nothing}</aside>`;
 }
 
 function olderVersion(page) {
@@ -344,7 +364,7 @@ function focusOn(selector) {
 }
 
 function openSource(page) {
-  const link = document.activeElement?.matches(".mark") && document.querySelector(".source-card a[data-open]");
+  const link = document.activeElement?.matches(".mark") && /** @type {HTMLAnchorElement|null} */ (document.querySelector(".source-card a[data-open]"));
   if (!link) return false;
   go(link.href);
   return true;

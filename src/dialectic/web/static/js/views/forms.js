@@ -6,9 +6,9 @@ import { busily, draw, isBusy } from "../store.js";
 
 /**
  * Ask for something and send it.
- * @param {{title: string, yes?: string, form: {problem?: object|null}, body: () => unknown, send: (once: ReturnType<typeof press>) => Promise<unknown>}} options
+ * @param {{title: string, yes?: string, form: any, body: () => unknown, send: (once: ReturnType<typeof press>) => Promise<unknown>}} options
  *   `body` draws the fields, which keep their values in `form`; `send` gets one press for all tries.
- * @returns {Promise<unknown>} what `send` returned; undefined if it was left
+ * @returns {Promise<any>} what `send` returned; undefined if it was left
  */
 export function askWith({ title, yes = title, form, body, send }) {
   const once = press();
@@ -30,7 +30,11 @@ export function askWith({ title, yes = title, form, body, send }) {
       <button class="button main" aria-busy=${isBusy(name) ? "true" : nothing} aria-disabled=${isBusy(name) ? "true" : nothing}>${yes}</button></div></form>`, { label: title });
 }
 
-/** A text field of a form. @param {{label: string, help?: unknown, type?: string, isFirst?: boolean, [name: string]: unknown}} options */
+/**
+ * A text field of a form.
+ * @param {any} form @param {string} name
+ * @param {{label: string, help?: unknown, type?: string, isFirst?: boolean, mode?: unknown, max?: unknown}} options
+ */
 export function textField(form, name, { label, help = "", type = "text", isFirst = false, mode = nothing, max = nothing }) {
   return html`<div class="field"><label for="form-${name}">${label}</label>
     <input id="form-${name}" type=${type} inputmode=${mode} maxlength=${max} autocomplete="off" ?autofocus=${isFirst} .value=${form[name] ?? ""}
@@ -41,6 +45,6 @@ export function textField(form, name, { label, help = "", type = "text", isFirst
 /** A switch of a form. */
 export const switchField = (form, name, label) => html`<label class="switch"><input type="checkbox" role="switch" .checked=${form[name]} @change=${(event) => { form[name] = event.target.checked; draw(); }}> ${label}</label>`;
 
-/** A choice of a form. @param {[string, string][]} options value and word */
+/** A choice of a form. @param {any} form @param {string} name @param {string} label @param {string[][]} options value and word */
 export const choiceField = (form, name, label, options) => html`<div class="field" role="radiogroup" aria-label=${label}><span class="label-text">${label}</span><div class="segmented">${options.map(([value, word]) => html`
   <label><input class="sr" type="radio" name=${name} value=${value} .checked=${form[name] === value} @change=${() => { form[name] = value; draw(); }}>${word}</label>`)}</div></div>`;

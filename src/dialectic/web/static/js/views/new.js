@@ -42,7 +42,7 @@ export async function load({ query, signal }) {
 }
 
 /** The processes that work, the standard one first. */
-const sortProcesses = (all) => all.filter((one) => !one.problem).toSorted((a, b) => (b.name === "standard") - (a.name === "standard"));
+const sortProcesses = (all) => all.filter((one) => !one.problem).toSorted((a, b) => Number(b.name === "standard") - Number(a.name === "standard"));
 
 /** The form before anything was typed: what the address says, and the server's models. */
 function begin(page, query) {

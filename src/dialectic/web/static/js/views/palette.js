@@ -32,7 +32,7 @@ export async function openPalette(acts, release) {
 
 /** As soon as the field is there, what was typed before is in it. */
 function takeTyped(box, release) {
-  const field = document.querySelector("dialog.palette[open] input");
+  const field = /** @type {HTMLInputElement|null} */ (document.querySelector("dialog.palette[open] input"));
   if (!field) {
     requestAnimationFrame(() => takeTyped(box, release));
     return;

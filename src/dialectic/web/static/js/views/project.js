@@ -143,7 +143,7 @@ function rename(page) {
   if (!may("write")) return false;
   Object.assign(page, { isRenaming: true, name: page.project.name });
   draw();
-  requestAnimationFrame(() => document.getElementById("project-name")?.select());
+  requestAnimationFrame(() => /** @type {HTMLInputElement|null} */ (document.getElementById("project-name"))?.select());
   return true;
 }
 

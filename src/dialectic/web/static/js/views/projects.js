@@ -27,6 +27,7 @@ export const keys = [
 
 export const blank = () => html`<div class="page-head"><h1>Projects</h1></div>${blocks(8, 76)}`;
 
+/** @param {{query: URLSearchParams, signal?: AbortSignal}} params */
 export async function load({ query, signal }) {
   const wanted = readQuery(query);
   const [needs, { items, next_cursor: next }] = await Promise.all([
@@ -40,10 +41,10 @@ function readQuery(query) {
 }
 
 function ask({ q, status, archived, mine }, cursor = null) {
-  const query = new URLSearchParams({ sort: "activity", archived, limit: PAGE });
+  const query = new URLSearchParams({ sort: "activity", archived: String(archived), limit: String(PAGE) });
   if (q) query.set("q", q);
   if (status) query.set("status", status);
-  if (mine) query.set("mine", true);
+  if (mine) query.set("mine", "true");
   if (cursor) query.set("cursor", cursor);
   return query;
 }
@@ -96,7 +97,7 @@ export function view(page) {
   const running = projects.filter((one) => one.last_session?.running || one.last_session?.status.startsWith("generating"));
   const others = projects.filter((one) => !running.includes(one));
   return html`<div class="page projects">
-    <div class="page-head"><h1>Projects</h1>${may("write") ? html`<a class="button main wide-only" href="/new">New <kbd aria-hidden="true">N</kbd></a>` : nothing}</div>
+    <div class="page-head"><h1>Projects</h1>${may("write") ? html`<div class="row">${importButton()}<a class="button main wide-only" href="/new">New <kbd aria-hidden="true">N</kbd></a></div>` : nothing}</div>
     ${may("write") ? nothing : readOnly()}
     ${needs.length ? html`<section aria-labelledby="needs"><h2 class="label" id="needs">Needs you</h2><div class="stack">${repeat(needs, (need) => need.session_id + need.code, needRow)}</div></section>` : nothing}
     ${filters(page)}
@@ -155,11 +156,18 @@ function filters(page) {
 function first() {
   return html`<div class="page narrow first stack loose"><h1>Several language models argue until a plan holds</h1>
     <p class="lead serif">You write a prompt. Each model answers, each criticises every answer without knowing whose it is, and what survives becomes one plan. You can stop, steer and rule at any point.</p>
-    ${may("write") ? html`<p><a class="button main" href="/new">Begin with a prompt</a></p>
+    ${may("write") ? html`<p class="row wrap"><a class="button main" href="/new">Begin with a prompt</a>${importButton("Import a project")}</p>
       <section aria-labelledby="examples"><h2 class="label" id="examples">Or try one of these</h2>
       <ul class="stack">${EXAMPLES.map((prompt) => html`<li><a class="card serif" href="/new?prompt=${encodeURIComponent(prompt)}">${prompt}</a></li>`)}</ul></section>
       <p class="meta">Offline models cost nothing: you see how it works without a key.</p>` : readOnly()}</div>`;
 }
+
+/** Loaded when it is wanted: few import. */
+async function startImport() {
+  const { openImport } = await import("./projects/import_dialog.js");
+  openImport();
+}
+const importButton = (label = "Import") => action({ name: "import", label, run: startImport });
 
 // -- acting ---------------------------------------------------------------------------------------
 
@@ -197,4 +205,7 @@ async function archive(project, isArchived) {
   }
 }
 
-export const actions = (page) => page.projects.slice(0, 8).map((one) => ({ label: one.name, kind: "project", run: () => go(`/projects/${one.id}`) }));
+export const actions = (page) => [
+  ...(may("write") ? [{ label: "Import a project", run: startImport }] : []),
+  ...page.projects.slice(0, 8).map((one) => ({ label: one.name, kind: "project", run: () => go(`/projects/${one.id}`) })),
+];

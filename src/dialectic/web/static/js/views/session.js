@@ -19,18 +19,20 @@ import { amount, describeFailure, sentence } from "./session/words.js";
 
 const TILES = 9;
 const TILES_OF_A_PHONE = 6;
-const PICKS = ["doc", "job", "stage"];
+const PICKS = ["doc", "job", "stage", "claim"];
 // A tab is a module with `view(model, ui, page)`; it may have `keys(model, ui, page)` and `event(model, ui, event)`.
 const TABS = [
   { id: "board", label: "Board" },
+  { id: "map", label: "Argument map" },
   { id: "jobs", label: "Jobs" },
   { id: "time", label: "Timeline" },
   { id: "activity", label: "Activity" },
 ];
 // Parts that only some states need are loaded when they are.
-const LAZY = ["needs", "outcome", "inspector", "jobs", "time", "activity", "replay"];
-// These have their styles together in `session_tabs.css`.
-const STYLED = new Set(["jobs", "time", "activity", "replay"]);
+const LAZY = ["needs", "outcome", "inspector", "claim", "map", "jobs", "time", "activity", "replay"];
+// The styles of these are loaded with them.
+const [TAB, MAP] = ["session_tabs", "session_map"];
+const STYLES = { jobs: [TAB], time: [TAB], activity: [TAB], replay: [TAB], map: [TAB, MAP], claim: [MAP] };
 const loaded = {};
 
 // -- loading --------------------------------------------------------------------------------------
@@ -72,7 +74,8 @@ function makePage(id) {
     // A moment of the past looks the same for everyone: it does not depend on when this page was opened.
     isFolded: (stage) => !isBeforeEnd(page) && stage.status === "complete" && page.folds.get(stage.slug) === true,
     unfold: (slug, isOpen) => { page.folds.set(slug, !isOpen); draw(); focusLater(`[data-key="fold-${slug}"]`); },
-    unpick: () => { const { doc, job } = page.pick; change({ doc: null, job: null, stage: null }); focusLater(`[data-doc="${doc}"], [data-item][data-job="${job}"]`); },
+    unpick: () => { const { doc, job, claim } = page.pick; change({ doc: null, job: null, stage: null, claim: null }); focusLater(`[data-doc="${doc}"], [data-item][data-job="${job}"], [data-item][data-claim="${claim}"]`); },
+    pickClaim: (claim) => change({ doc: null, job: null, stage: null, claim }),
     showStage: (event, slug) => showStage(page, event, slug),
     collect: (document) => collect(page, document),
     wait: (job) => { page.heard.set(job.id, Date.now()); draw(); },
@@ -85,8 +88,11 @@ function makePage(id) {
 function read(page, { query, hash }) {
   page.pick = Object.fromEntries(PICKS.map((name) => [name, query.get(name)]).filter(([, value]) => value));
   page.tab = TABS.some((tab) => tab.id === hash) ? hash : "board";
+  page.view = query.get("view") ?? "";
   const [before, asked] = [page.moment, Number(query.get("at"))];
   page.moment = query.has("at") && Number.isFinite(asked) ? asked : null;
+  // A link that was followed while a film plays does not move it.
+  if (page.moment !== null && page.film?.isPlaying) page.moment = before;
   if (before !== null && page.moment === null) leaveReplay(page);
 }
 
@@ -104,24 +110,27 @@ async function replay(page) {
 }
 
 function href(page, changes, hash) {
-  const query = new URLSearchParams();
-  const all = { i: page.iteration, at: page.moment, ...page.pick, ...changes };
-  for (const [name, value] of Object.entries(all)) if (value !== null && value !== undefined) query.set(name, value);
+  // One thing is picked at a time, and nothing of another iteration.
+  const picks = "i" in changes || PICKS.some((name) => changes[name]) ? {} : page.pick;
+  // While a film plays, links keep the moment at which it began to play: else each of them would change in each frame.
+  const at = page.film?.isPlaying ? page.film.begun : page.moment;
+  const all = Object.entries({ i: page.iteration, at, view: hash === "map" ? page.view || null : null, ...picks, ...changes });
+  const query = all.filter(([, value]) => value !== null && value !== undefined).map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
   const tab = hash || (page.tab === "board" ? "" : page.tab);
-  return `/sessions/${page.id}${query.size ? `?${query}` : ""}${tab ? `#${tab}` : ""}`;
+  return `/sessions/${page.id}${query ? `?${query}` : ""}${tab ? `#${tab}` : ""}`;
 }
 
 /** Load the modules that the state, the tab and the pick need. */
 async function need(page) {
   const now = stateOf(page.model);
-  const wanted = [page.model.needs.length && "needs", now === "done" && "outcome", Object.keys(page.pick).length && "inspector", page.tab !== "board" && page.tab, page.moment !== null && "replay"];
+  const wanted = [page.model.needs.length && "needs", now === "done" && "outcome", Object.keys(page.pick).length && "inspector", page.pick.claim && "claim", page.tab !== "board" && page.tab, page.moment !== null && "replay"];
   await Promise.all(wanted.filter((name) => LAZY.includes(name) && !loaded[name]).map(bring));
   if (loaded.needs) for (const code of loaded.needs.unpriced(page.model)) priceOf(page, code, code === "stale" ? "/refresh" : "/continue");
 }
 
 async function bring(name) {
   try {
-    [loaded[name]] = await Promise.all([import(`./session/${name}.js`), STYLED.has(name) && loadStyle("session_tabs")]);
+    [loaded[name]] = await Promise.all([import(`./session/${name}.js`), ...(STYLES[name] ?? []).map(loadStyle)]);
   } catch (error) {
     loaded[name] = { problem: { detail: "This part of the page could not be loaded. Reload the page." } };
     console.warn(error);
@@ -251,7 +260,8 @@ async function reloadIteration(page) {
   draw();
 }
 
-export function leave() {
+export function leave(page) {
+  if (page) page.isLeft = true;
   shown = null;
   watchDrafts([]);
 }
@@ -281,7 +291,7 @@ export function view(page) {
   const now = page.moment ?? Date.now();
   const isReplay = page.moment !== null && loaded.replay?.shownModel !== undefined;
   const model = isReplay ? loaded.replay.shownModel(page, tiles()) : at(page.model, page.moment);
-  const picked = Object.keys(page.pick).length && loaded.inspector?.inspector ? loaded.inspector.inspector(page, model, now) : nothing;
+  const picked = Object.keys(page.pick).length && loaded.inspector?.inspector ? loaded.inspector.inspector(page, model, now, loaded.claim) : nothing;
   return html`<div class="session ${picked === nothing ? "" : "has-pick"} ${model.isGone ? "is-gone" : ""} ${isReplay ? "is-replay" : ""}" data-state=${stateOf(model)}>
     ${hero(page, model, now)}
     <div class="session-body">
@@ -335,5 +345,5 @@ function collectBar(page) {
     ${page.collected.length > 1 ? html`<button class="button main" type="button" @click=${() => compare(page)}>Compare ${page.collected.length}</button>` : nothing}</div>`;
 }
 
-export const keys = (page) => [...(loaded.replay?.keys?.(page) ?? []), { keys: "r", label: "Replay", run: () => { replay(page); } }, ...(loaded[page.tab]?.keys?.(page.model, page.ui[page.tab] ??= {}, page) ?? []), ...listKeys(page, TABS)];
+export const keys = (page) => [...(loaded.replay?.keys?.(page) ?? []), { keys: "r", label: "Replay", run: () => { replay(page); } }, ...(page.tab === "board" ? loaded.needs?.keys?.(page) ?? [] : []), ...(loaded[page.tab]?.keys?.(page.model, page.ui[page.tab] ??= {}, page) ?? []), ...listKeys(page, TABS)];
 export const actions = listActions;

@@ -1,10 +1,12 @@
 // Settings: how the app looks here, how you are told, and who may come in.
 import { html } from "../../vendor/lit/lit-html.js";
+import { confirm } from "../overlay.js";
+import { signOut } from "../sign_out.js";
 import { may, state } from "../store.js";
 import * as access from "./settings/access.js";
 import { appearance } from "./settings/appearance.js";
 import { notices } from "./settings/notices.js";
-import { blank as blocks, tabPanel, tabs } from "./parts.js";
+import { action, blank as blocks, tabPanel, tabs, written } from "./parts.js";
 
 // Each tab: what it loads, and how it is drawn.
 const TABS = {
@@ -28,5 +30,15 @@ export async function load({ tab = "appearance", signal }) {
 export function view(page) {
   const items = Object.entries(TABS).filter(([, tab]) => !tab.isOff?.()).map(([id, { label }]) => ({ id, label, href: `/settings/${id}` }));
   return html`<div class="page narrow settings stack loose"><h1>Settings</h1>${tabs(items, page.tab, "Settings")}${tabPanel(page.tab, TABS[page.tab].view(page))}
-    ${state.me?.csrf_token ? html`<p class="meta">Signed in as ${state.me.name}. Revoking a token also ends every browser session that it opened.</p>` : ""}</div>`;
+    ${state.me?.csrf_token ? signedIn() : ""}</div>`;
+}
+
+function signedIn() {
+  return html`<section class="signed-in stack" aria-label="This sign-in"><p class="meta">Signed in as ${written(state.me.name)}. Revoking a token also ends every browser session that it opened.</p>
+    <div class="row wrap">${action({ name: "leave", label: "Sign out here", run: () => signOut() })}${action({ name: "leave-everywhere", label: "Sign out everywhere", kind: "bad", run: leaveEverywhere })}</div></section>`;
+}
+
+async function leaveEverywhere() {
+  const text = "Every browser in which you are signed in is signed out, in all your organisations, this one too. Tokens of programs keep working; what is unsent in other browsers stays there.";
+  if (await confirm({ title: "Sign out everywhere?", text, yes: "Sign out everywhere", isDangerous: true })) await signOut({ everywhere: true });
 }

@@ -28,7 +28,7 @@ async function loadLinks(form) {
 }
 
 function dialog(form, close) {
-  const query = new URLSearchParams({ drafts: form.drafts, names: form.names });
+  const query = new URLSearchParams({ drafts: String(form.drafts), names: String(form.names) });
   return html`<form class="dialog-body" novalidate @submit=${(event) => { event.preventDefault(); makeLink(form); }} @input=${() => { form.problem = null; }}>
     <h2>Share the report</h2><p class="soft">Prompt, plan, documents with their sources, rulings and cost, as one page that needs nothing else.</p>
     <div class="stack">${switchField(form, "names", "Name the models")}${switchField(form, "drafts", "Include intermediate documents")}</div>

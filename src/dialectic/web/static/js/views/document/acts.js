@@ -76,10 +76,14 @@ async function copy(page) {
   toast("The Markdown text is copied.");
 }
 
-/** What stands under ⋯. */
+/**
+ * What stands under ⋯: links, and what runs.
+ * @returns {{name: string, label: string, href?: string, download?: string, target?: string, className?: string, price?: unknown, run?: () => unknown}[]}
+ */
 export function listMenu(page) {
   const { one, extract } = page;
   const base = one ? `/api/v1/contributions/${one.id}` : `/api/v1/documents/${extract.id}`;
+  /** @type {ReturnType<typeof listMenu>} */
   const items = [{ name: "copy", label: "Copy as Markdown", run: () => copy(page) }];
   if (one) items.push({ name: "download", label: "Download as Markdown", href: `${base}/content`, download: `${one.path.split("/").at(-1)}` });
   items.push({ name: "print", label: "Print", run: () => { setTimeout(() => print(), 50); } });

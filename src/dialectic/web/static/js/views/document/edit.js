@@ -119,7 +119,7 @@ async function showPreview(page) {
 
 async function save(page) {
   const { edit } = page;
-  const field = document.getElementById("edit-text");
+  const field = /** @type {HTMLTextAreaElement|null} */ (document.getElementById("edit-text"));
   if (field) edit.text = field.value;
   edit.isDirty = edit.text !== page.one.content;
   if (!edit.isDirty) {
@@ -209,7 +209,7 @@ export function keys(page) {
 const TOOLS = [["heading", "Heading", "H"], ["bold", "Bold", "B"], ["italic", "Italic", "I"], ["list", "List", "•"], ["numbers", "Numbered list", "1."], ["link", "Link", "↗"], ["table", "Table", "▦"]];
 
 function tool(page, event, name) {
-  const field = document.getElementById("edit-text");
+  const field = /** @type {HTMLTextAreaElement|null} */ (document.getElementById("edit-text"));
   if (!field || (event?.target?.closest && event.type === "keydown" && event.target !== field)) return false;
   wrap(field, name);
   typed(page, field.value);

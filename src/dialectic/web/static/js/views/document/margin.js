@@ -5,7 +5,7 @@ import { repeat } from "../../../vendor/lit/directives/repeat.js";
 import { ago, count, list, moment, plural } from "../../format.js";
 import { draw, keep, kept, may, state } from "../../store.js";
 import { action, attempt, icon, seat, seatClass, stars, written } from "../parts.js";
-import { facts, findStage } from "../session/facts.js";
+import { facts, findStage, listRulingsOn } from "../session/facts.js";
 import { changeNote, notePlace, rate, removeNote, sendNote } from "./acts.js";
 
 const SOURCES_SHOWN = 3;
@@ -19,7 +19,7 @@ const KINDS = { request: "Your request", resource: "A resource", feedback: "Feed
 export function margin(page) {
   if (page.job) return html`<aside class="doc-margin" aria-label="About this document"></aside>`;
   return html`<aside class="doc-margin" aria-label="About this document">
-    ${page.one ? html`${origins(page)}${notes(page)}${versions(page)}` : nothing}${about(page)}</aside>`;
+    ${page.one ? html`${origins(page)}${rulings(page)}${notes(page)}${versions(page)}` : nothing}${about(page)}</aside>`;
 }
 
 // -- where passages come from ---------------------------------------------------------------------
@@ -45,7 +45,7 @@ function overview(page) {
     <ul class="shares">${trace.by_seat.map((each) => html`<li class=${seatClass(each.seat)}>${seat(each.seat, { label: labelOf(page, each.seat), small: true })}<span class="one-line share-name">${written(labelOf(page, each.seat))}</span>${share(each.passages)}</li>`)}
       ${asked ? html`<li><span class="seat small" aria-hidden="true">?</span><span class="one-line share-name">your request</span>${share(asked)}</li>` : nothing}</ul>
     ${trace.unread ? html`<p class="meta">${plural(trace.unread, "passage")} more ${trace.unread === 1 ? "was" : "were"} not compared.</p>` : nothing}
-    <p class="meta">Point at a marked passage, or press J, to see it.</p>`;
+    <p class="meta">Point at a marked passage to see it; press it, or J, to follow it back. What is dotted is new here.</p>`;
 }
 
 const labelOf = (page, index) => page.model.session.seats.find((each) => each.index === index)?.label ?? "";
@@ -53,8 +53,17 @@ const labelOf = (page, index) => page.model.session.seats.find((each) => each.in
 function passageCards(page, passage) {
   const own = textOf(page, passage);
   const [shown, left] = [passage.sources.slice(0, SOURCES_SHOWN), passage.sources.length - SOURCES_SHOWN];
-  return html`${repeat(shown, (source, n) => `${passage.n}/${n}`, (source) => sourceCard(page, source, own))}
+  if (!passage.sources.length) return html`<p class="soft">${passage.new_by === "person" ? "A person added this." : "New here: nothing that its author read says the same, as far as the words tell."}</p>${addedIn(page, passage)}`;
+  return html`${page.chain?.chain(page, passage, own) ?? nothing}
+    ${repeat(shown, (source, n) => `${passage.n}/${n}`, (source) => sourceCard(page, source, own))}
     ${left > 0 ? html`<p class="meta">and ${plural(left, "passage")} more</p>` : nothing}`;
+}
+
+/** The document that a passage without a source begins in, if it is another one. */
+function addedIn(page, { new_at: id }) {
+  const one = id && id !== page.one.id ? facts(page.model).find(id) : null;
+  if (!one || one.original_id === page.one.original_id) return nothing;
+  return html`<p class="meta">It begins in <a href="/documents/${one.id}">${findStage(page.model, one.stage)?.title ?? one.stage}${one.seat ? ` by seat ${one.seat}` : ""}</a>.</p>`;
 }
 
 /** The words of a passage; offsets count characters, not units of UTF-16. */
@@ -79,6 +88,19 @@ function sourceCard(page, source, own) {
 function shared(quote, own) {
   const has = new Set((own.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []).filter((word) => word.length > 3 || /\d/.test(word)));
   return quote.replace(/^\s*(?:>\s*)*(?:[-*+]|\d+[.)]|>)?\s+|^>\s*/, "").replace(/\*\*|__/g, "").split(/([\p{L}\p{N}]+)/u).map((part, n) => (n % 2 && has.has(part.toLowerCase()) ? html`<mark>${part}</mark>` : written(part)));
+}
+
+// -- rulings --------------------------------------------------------------------------------------
+
+const RULED = { keep: "Keep it", change: "As criticised", drop: "Drop it", own: "In a person's words" };
+
+/** What people had decided before it was written: its prompt has it. */
+function rulings(page) {
+  const begun = page.model.jobs.get(facts(page.model).find(page.one.original_id)?.job_id)?.started_at ?? page.one.created_at;
+  const made = page.one.is_by_user ? [] : listRulingsOn(page.model, page.one.stage, begun);
+  if (!made.length) return nothing;
+  return html`<section class="bound" aria-labelledby="bound-title"><h2 class="label" id="bound-title">Bound by your ruling</h2>
+    <ul class="said">${made.map((one) => html`<li><p class="serif">${written(one.subject ?? "")}</p><p class="meta">◆ ${one.position_id ? "This holds" : RULED[one.verdict]}${one.text ? html`: ${written(one.text)}` : nothing}</p></li>`)}</ul></section>`;
 }
 
 // -- notes ----------------------------------------------------------------------------------------

@@ -20,10 +20,10 @@ export function follow(event, side) {
   freed = setTimeout(() => { leading = null; }, 120);
   const write = document.getElementById("edit-text");
   const preview = document.querySelector(".pane-preview");
-  const copies = [...document.querySelectorAll(".mirror [data-block]")];
+  const copies = /** @type {HTMLElement[]} */ ([...document.querySelectorAll(".mirror [data-block]")]);
   if (!write || !preview || !copies.length) return;
-  const pairs = copies.map((copy) => [copy.offsetTop, preview.querySelector(`#${copy.dataset.block}`)]).filter(([, block]) => block)
-    .map(([top, block]) => [top, block.getBoundingClientRect().top - preview.getBoundingClientRect().top + preview.scrollTop]);
+  const pairs = copies.map((copy) => ({ top: copy.offsetTop, block: preview.querySelector(`#${copy.dataset.block}`) })).filter(({ block }) => block)
+    .map(({ top, block }) => [top, block.getBoundingClientRect().top - preview.getBoundingClientRect().top + preview.scrollTop]);
   const [writeEnd, previewEnd] = [write.scrollHeight - write.clientHeight, preview.scrollHeight - preview.clientHeight];
   const points = [[0, 0], ...pairs.filter(([a, b]) => a < writeEnd && b < previewEnd), [writeEnd, previewEnd]];
   if (side === "write") preview.scrollTop = between(points, write.scrollTop);

@@ -4,6 +4,7 @@ import { guard } from "../../../vendor/lit/directives/guard.js";
 import { get } from "../../api.js";
 import { clock, between, plural } from "../../format.js";
 import { flashBlock, sanitised } from "../../html.js";
+import { loadStyle } from "../../router.js";
 import { draw } from "../../store.js";
 import { glyph, seat, seatClass, written } from "../parts.js";
 import { facts, findStage } from "../session/facts.js";
@@ -48,19 +49,20 @@ export function isAt(page, offset) {
   return blocks[low]?.id ?? null;
 }
 
-/** Mark each block of which others said the same, in the colour of who said it first. */
+/** Mark each block of which others said the same, in the colour of who said it first; what is new in a text with sources is dotted. */
 export function marksOf(page) {
   const marks = new Map();
   page.passages = new Map();
+  const isTraced = page.trace.passages.some((passage) => passage.sources.length);
   for (const passage of page.trace.passages) {
-    if (!passage.sources.length) continue;
+    if (!isTraced || (!passage.sources.length && passage.relation !== "new")) continue;
     const block = isAt(page, passage.start);
-    const known = page.passages.get(block) ?? [];
-    page.passages.set(block, [...known, passage]);
+    page.passages.set(block, [...(page.passages.get(block) ?? []), passage]);
   }
   for (const [block, passages] of page.passages) {
-    const [first] = passages[0].sources;
-    marks.set(block, `mark ${first.seat ? seatClass(first.seat) : "of-request"}`);
+    const first = passages.find((passage) => passage.sources.length)?.sources[0];
+    const isChanged = passages.some((passage) => passage.relation === "changed" || passage.sources[0]?.relation === "changed");
+    marks.set(block, `mark ${first ? (first.seat ? seatClass(first.seat) : "of-request") : "is-new"}${isChanged ? " is-changed" : ""}`);
   }
   return marks;
 }
@@ -72,7 +74,7 @@ export function showBlock(id) {
 
 /** Give the focus to the next or previous block with a source. */
 export function stepMark(page, by) {
-  const all = [...(page.marks?.keys() ?? [])];
+  const all = [...(page.marks?.keys() ?? [])].filter((id) => page.passages.get(id).some((passage) => passage.sources.length));
   if (page.mode !== "read" || !all.length) return false;
   const here = all.indexOf(page.picked);
   const next = all[here < 0 ? (by > 0 ? 0 : all.length - 1) : Math.min(all.length - 1, Math.max(0, here + by))];
@@ -81,12 +83,20 @@ export function stepMark(page, by) {
   // On a phone the source comes up from below.
   block?.scrollIntoView({ block: matchMedia("(max-width: 760px)").matches ? "start" : "center" });
   pick(page, next);
+  followBack(page);
   return true;
 }
 
 function pick(page, id) {
   if (page.picked === id) return;
   page.picked = id;
+  draw();
+}
+
+/** Follow the passage that was chosen back to where it was said first: by a click or a key, not by pointing. */
+async function followBack(page) {
+  page.chain ??= (await Promise.all([import("./chain.js"), loadStyle("session_map")]))[0];
+  for (const passage of page.passages?.get(page.picked) ?? []) page.chain.follow(page, passage);
   draw();
 }
 
@@ -152,7 +162,10 @@ function article(page) {
     if (ref && matchMedia("(hover: none)").matches) {
       event.preventDefault();
       openCard(page, ref);
-    } else if (mark && !event.target.closest("a")) pick(page, mark.id);
+    } else if (mark && !event.target.closest("a")) {
+      pick(page, mark.id);
+      followBack(page);
+    }
   };
   return html`<article class="prose doc-text" lang=${page.rendered.lang ?? nothing} aria-label="Text" @pointerover=${over} @pointerleave=${() => leaveCard(page)} @focusin=${focus} @focusout=${() => leaveCard(page)} @click=${click} @keydown=${(event) => arrows(page, event)}
     ${sanitised(page.rendered.html, { links: page.links, marks: page.marks ?? null, picked: page.picked })}></article>

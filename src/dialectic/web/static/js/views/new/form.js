@@ -42,6 +42,7 @@ export function buildRequest(form, project = null) {
   const of = project
     ? { project_id: project, session_description: form.description.trim() }
     : { prompt: form.prompt, name: form.name.trim(), domain: form.domain };
+  /** @type {Record<string, unknown>} */
   const request = {
     ...of, process: form.process, models: form.seats, resources: listGiven(form),
     continue_until_complete: form.continues, is_autopilot: !form.stops, shrink: form.shrink,

@@ -118,6 +118,7 @@ function open(page, kind) {
   draw();
 }
 
+/** @param {any} page @param {string[]} kind its name, label and help */
 function fields(page, [kind, label, help]) {
   const { resources } = page.form;
   const edit = (index, changes) => change(page, { resources: resources.map((one, place) => (place === index ? { ...one, ...changes } : one)) });

@@ -37,9 +37,14 @@ function figures(page, quote) {
     <p class="amount">${show(quote, quote.expected)}</p>
     ${hasBoth ? html`<p class="meta">and ${money(quote.expected_play, { play: true })}</p>` : nothing}
     <p class="quote-facts"><span>${plural(quote.calls, "call")}</span><span>about ${duration(quote.seconds.expected)}</span><span>${compact(tokens)} tokens</span></p>
+    ${quote.others.map((one) => alternative(page, one))}
     ${bars(page, quote)}${slider(page, quote)}
     <ul class="quote-notes">${notes(page, quote).map(([kind, text]) => html`<li class=${kind}>${text}</li>`)}</ul></div>`;
 }
+
+/** The price with another process that makes the same documents, and the way to it. */
+const alternative = (page, one) => html`<p class="quote-facts other-process"><span>${one.title}: ${plural(one.calls, "call")}, ${show(one, one.expected)}</span>
+  <button class="link" type="button" data-action="use-process" @click=${() => change(page, { process: one.process, shrink: 0 })}>Use it</button></p>`;
 
 const compact = (n) => (n >= 1e6 ? `${(n / 1e6).toFixed(1)} M` : n >= 1e4 ? `${count(n / 1000)}k` : count(n));
 
@@ -62,7 +67,7 @@ function slider(page, quote) {
     <p class="help">${quote.left_out.length ? html`${quote.left_out.map((one) => html`<span class="left-out">${written(one)}</span>`)}${forBudget ? html`<span>so that it fits your budget</span>` : nothing}` : next ? `Nothing. One step less costs about ${show(quote, next.expected)}.` : "Nothing."}</p></div>`;
 }
 
-/** Sentences on what may happen. @returns {[string, unknown][]} */
+/** Sentences on what may happen. @returns {unknown[][]} */
 function notes(page, quote) {
   const found = [["", `19 of 20 such runs stay below ${show(quote, quote.rarely_above)}. If every answer is as long as it may be, ${show(quote, quote.worst)}.`]];
   const stage = quote.ends_in_stage && titleStage(page, quote.ends_in_stage);

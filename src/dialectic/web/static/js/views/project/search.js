@@ -25,7 +25,7 @@ export function search(page) {
   const place = `search:${page.project.id}`;
   const send = (event) => {
     event.preventDefault();
-    const question = new FormData(event.target).get("q").trim();
+    const question = String(new FormData(event.target).get("q")).trim();
     keep(place, "");
     if (question) address({ q: question }, "search");
   };

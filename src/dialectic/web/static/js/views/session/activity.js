@@ -154,6 +154,7 @@ const person = (by) => html`<strong class="plain-strong">${written(by?.name ?? "
 const link = (one) => html`<a class="serif" href="/documents/${one.id}">${written(one.title || "a document")}</a>`;
 
 function said(model, { said: one, by }) {
+  if (one.kind === "ruling") return html`${person(by)} ruled on “<span class="serif">${written(one.subject ?? "")}</span>”${one.text ? html`: <span class="serif">${written(one.text)}</span>` : `: ${{ keep: "it holds", drop: "drop it" }[one.verdict] ?? one.verdict}`}${one.withdrawn_at ? " (taken back)" : ""}`;
   const about = facts(model).find(one.document_id);
   const on = about && !about.isDraft ? link(about) : model.stages.find((stage) => stage.slug === one.stage)?.title ?? "";
   if (one.rating) return html`${person(by)} rated ${on} ${stars(one.rating)}`;

@@ -41,6 +41,8 @@ export const cancelOne = (page, job) => cancelCalls(page, [job]);
 /** Submit what was said at the gate, and start the next stage. */
 export async function submit(page) {
   const place = gatePlace(page);
+  // What was typed as a ruling and not yet sent goes out with it.
+  await page.sendRulings?.();
   await post(at(page, "/submit"), { feedback: kept(place).trim() });
   keep(place, "");
 }
@@ -84,7 +86,7 @@ export const compare = (page) => go(`/compare?ids=${page.collected.join(",")}`);
 
 /**
  * The buttons of a state: the main one first.
- * @returns {{name: string, label: string, run: () => unknown, price?: string|null, kind?: string, key?: string}[]}
+ * @returns {{name: string, label: string, run: () => unknown, price?: string|null, kind?: string, key?: string, isOnBoard?: boolean}[]}
  */
 export function listActs(page) {
   const { model } = page;

@@ -6,7 +6,7 @@ import { may } from "../../store.js";
 import { chip, glyph, icon, seat, seatClass, stars, written } from "../parts.js";
 import { rate } from "./acts.js";
 import { cross } from "./cross.js";
-import { facts, FAILED, listPlaces, runStages, shapeOf, subjectsOf } from "./facts.js";
+import { facts, FAILED, listPlaces, listRulingsOn, runStages, shapeOf, subjectsOf } from "./facts.js";
 import { describeReason, elapsed, figuresOf, marksOf, phaseOf, taskOf } from "./words.js";
 
 const COMPARE_MAX = 4;
@@ -29,11 +29,16 @@ function section(page, model, stage, now) {
   const isDone = stage.status === "complete";
   return html`<section class="stage" id="stage-${stage.slug}" aria-labelledby="title-${stage.slug}">
     <div class="stage-head"><h2 id="title-${stage.slug}">${isDone ? html`<button class="unfold" type="button" aria-expanded="true" data-key="fold-${stage.slug}" @click=${() => page.unfold(stage.slug, false)}>${stage.title}<span class="chevron" aria-hidden="true"></span></button>` : stage.title}</h2>
-      <p class="soft grow">${stage.description}</p>
+      <p class="soft grow">${stage.description}</p>${bound(page, model, stage)}
       <a class="button small plain" href=${page.hrefOf({ stage: stage.slug, doc: null, job: null })}>Details</a>
       ${own.length > 1 ? html`<a class="button small" href="/compare?ids=${own.map((one) => one.id).join(",")}">Compare ${own.length}</a>` : nothing}</div>
     ${stage.status === "cancelled" && !stage.finished ? html`<p class="meta">Nothing was written.</p>` : stage.steps.map((step) => drawStep(page, model, stage, step, now))}
   </section>`;
+}
+
+function bound(page, model, stage) {
+  const n = listRulingsOn(model, stage.slug, stage.started_at).length;
+  return n ? html`<a class="chip you" href=${page.hrefOf({}, "map")} data-bound=${n}>◆ bound by ${n === 1 ? "your ruling" : plural(n, "ruling")}</a>` : nothing;
 }
 
 const finals = (model, stage) => stage.steps.filter((step) => !step.is_intermediate && shapeOf(step) === "cards")

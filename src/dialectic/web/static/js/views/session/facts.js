@@ -1,5 +1,8 @@
 // What the parts of a session page ask of its model: which document, which state, which places. Pure.
 
+/** @import { Job, Model } from "../../model.js" */
+/** @import * as Api from "../../../api.d.ts" */
+
 export const ENDED = new Set(["completed", "failed", "retry_loop_failed", "cancelled"]);
 export const FAILED = new Set(["failed", "retry_loop_failed"]);
 // A call between two turns or two tries keeps its tile.
@@ -11,36 +14,43 @@ const known = new WeakMap();
 
 /**
  * Look a model's parts up; made once for each model.
- * @returns {{find: (id: string|null) => object|null, jobs: (stage: string, step: string) => object[],
- *   documents: (stage: string, step: string) => object[], running: object[], failed: object[], readers: (id: string) => object[]}}
+ * @param {Model} model
+ * @returns {{find: (id: string|null) => any, jobs: (stage: string, step: string) => Job[],
+ *   documents: (stage: string, step: string) => Api.BoardDocument[], running: Job[], failed: Job[], readers: (id: string) => Api.BoardDocument[]}}
  */
 export function facts(model) {
   if (!known.has(model)) known.set(model, collect(model));
   return known.get(model);
 }
 
+/** @param {Model} model */
 function collect(model) {
   const byId = new Map();
   const documents = new Map();
   const jobs = new Map();
-  const readers = new Map();
-  const add = (map, key, item) => map.set(key, [...(map.get(key) ?? []), item]);
+  const at = (map, key) => map.get(key) ?? start(map, key);
   for (const job of model.jobs.values()) {
     if (job.document_id) byId.set(job.document_id, { id: job.document_id, original_id: job.document_id, seat: job.seat, stage: job.stage, step: job.step, isDraft: true });
-    (jobs.get(`${job.stage}/${job.step}`) ?? start(jobs, `${job.stage}/${job.step}`)).push(job);
+    at(jobs, `${job.stage}/${job.step}`).push(job);
   }
   for (const one of model.documents.values()) {
     byId.set(one.original_id, one);
     byId.set(one.id, one);
-    (documents.get(`${one.stage}/${one.step}`) ?? start(documents, `${one.stage}/${one.step}`)).push(one);
+    at(documents, `${one.stage}/${one.step}`).push(one);
   }
-  for (const one of model.documents.values()) for (const id of one.source_ids ?? []) add(readers, byId.get(id)?.original_id ?? id, one);
+  // Few ask who reads a document, and a frame need not count it.
+  let readers = null;
+  const findReaders = () => {
+    readers = new Map();
+    for (const one of model.documents.values()) for (const id of one.source_ids ?? []) at(readers, byId.get(id)?.original_id ?? id).push(one);
+    return readers;
+  };
   const all = [...model.jobs.values()].filter((job) => job.kind !== "plan");
   return {
     find: (id) => (id ? byId.get(id) ?? null : null),
     jobs: (stage, step) => jobs.get(`${stage}/${step}`) ?? [],
     documents: (stage, step) => documents.get(`${stage}/${step}`) ?? [],
-    readers: (id) => readers.get(id) ?? [],
+    readers: (id) => (readers ?? findReaders()).get(id) ?? [],
     running: all.filter((job) => UNDER_WAY.has(job.status)).sort((a, b) => order(a.started_at ?? a.created_at, b.started_at ?? b.created_at) || order(a.id, b.id)),
     failed: all.filter((job) => FAILED.has(job.status)),
   };
@@ -56,7 +66,7 @@ const order = (a, b) => (a === b ? 0 : (a ?? "") < (b ?? "") ? -1 : 1);
 /** The documents of a step, by seat. */
 export const bySeat = (a, b) => (a.seat ?? 0) - (b.seat ?? 0) || order(a.created_at, b.created_at);
 
-/** Find a stage, and a step of it. */
+/** Find a stage, and a step of it. @param {Model} model */
 export const findStage = (model, slug) => model.stages.find((stage) => stage.slug === slug) ?? null;
 export const findStep = (model, slug, key) => findStage(model, slug)?.steps.find((step) => step.key === key) ?? null;
 
@@ -64,6 +74,7 @@ export const findStep = (model, slug, key) => findStage(model, slug)?.steps.find
 
 /**
  * Name the state that a session is in; the page says something else in each.
+ * @param {Model} model
  * @returns {"gone"|"new"|"ready"|"starting"|"live"|"blocked"|"gate"|"paused"|"failed"|"done"|"cancelled"}
  */
 export function stateOf(model) {
@@ -80,34 +91,34 @@ export function stateOf(model) {
   return stages.some((stage) => stage.finished + stage.running + stage.failed > 0) ? "live" : "starting";
 }
 
-/** Tell whether an iteration is done: its last stage, or the one that the session ends after. */
+/** Tell whether an iteration is done: its last stage, or the one that the session ends after. @param {Model} model */
 export function isComplete(model) {
   const { status, until, current_stage: stage, iteration, iterations } = model.session;
   if (iteration < iterations) return model.stages.every((each) => each.status === "complete" || each.position > (findStage(model, until)?.position ?? 0));
   return status === "iteration_complete" || (status === `${until}_generation_complete` && stage === until);
 }
 
-/** Tell whether an older iteration is shown: nothing of it can be steered. */
+/** Tell whether an older iteration is shown: nothing of it can be steered. @param {Model} model */
 export const isPast = (model) => model.session.iteration < model.session.iterations;
 
-/** The stage that is worked on, or that the session stands at. */
+/** The stage that is worked on, or that the session stands at. @param {Model} model */
 export function stageOf(model) {
   return findStage(model, model.session.current_stage) ?? model.stages[0];
 }
 
-/** The stages of this run: those up to the one that it ends after. */
+/** The stages of this run: those up to the one that it ends after. @param {Model} model */
 export function runStages(model) {
   const last = findStage(model, model.session.until)?.position ?? Infinity;
   return model.stages.filter((stage) => stage.position <= last || stage.status !== "not_begun");
 }
 
-/** The stages that are worked on: on autopilot several are at once. */
+/** The stages that are worked on: on autopilot several are at once. @param {Model} model */
 export const workingStages = (model) => (isPast(model) ? [] : model.stages.filter((stage) => stage.status === "generating" && (stage.running || stage.finished || stage === stageOf(model))));
 
-/** The stage after one; null after the last. */
+/** The stage after one; null after the last. @param {Model} model */
 export const nextStage = (model, slug) => model.stages[model.stages.findIndex((stage) => stage.slug === slug) + 1] ?? null;
 
-/** The documents of the last stage that is complete, and the one to read first: the plan's, else the lead's. */
+/** The documents of the last stage that is complete, and the one to read first: the plan's, else the lead's. @param {Model} model */
 export function outcomeOf(model) {
   const last = model.stages.filter((stage) => stage.status === "complete").at(-1) ?? null;
   if (!last) return { last, finals: [], main: null };
@@ -118,7 +129,7 @@ export function outcomeOf(model) {
   return { last, finals, main: source && !source.isDraft ? source : finals.find((one) => one.seat === lead) ?? finals[0] ?? null };
 }
 
-/** Find the need of a code. */
+/** Find the need of a code. @param {Model} model */
 export const findNeed = (model, code) => model.needs.find((need) => need.code === code) ?? null;
 
 /** The calls that wait because money is reserved for others. */
@@ -126,8 +137,15 @@ export const findNeed = (model, code) => model.needs.find((need) => need.code ==
 const PUT_OFF = new Set(["pending", "retrying"]);
 export const waitingForMoney = (model) => [...model.jobs.values()].filter((job) => job.phase === "waiting_for_money" && PUT_OFF.has(job.status));
 
-/** Who is told in the rail: the failures of each seat. */
+/** Who is told in the rail: the failures of each seat. @param {Model} model */
 export const failuresOf = (model, seat) => facts(model).failed.filter((job) => job.seat === seat).length;
+
+/** The rulings that the prompts of a document or stage have: on an earlier stage, made before it was begun. */
+export function listRulingsOn(model, slug, begun) {
+  const position = findStage(model, slug)?.position ?? 0;
+  return begun ? [...model.feedback.values()].filter((one) => one.kind === "ruling" && (findStage(model, one.stage)?.position ?? 0) < position
+    && one.created_at < begun && !(one.withdrawn_at && one.withdrawn_at < begun)) : [];
+}
 
 // -- places of running calls ----------------------------------------------------------------------
 
@@ -157,6 +175,7 @@ export function shapeOf(step) {
 
 /**
  * The places of a step in the order of seats: written, being written, or not yet.
+ * @param {Model} model
  * @returns {{key: string, seat: number|null, document: object|null, job: object|null}[]}
  */
 export function listPlaces(model, stage, step) {
@@ -177,6 +196,7 @@ export function listPlaces(model, stage, step) {
 
 /**
  * Who wrote about whom: a row for each document that is written about, a place for each seat.
+ * @param {Model} model
  * @returns {{rows: {key: string, seat: number|null, subject: object|null, cells: object[]}[], seats: number[]}}
  */
 export function listCross(model, stage, step) {
@@ -201,7 +221,7 @@ export function listCross(model, stage, step) {
   return { seats, rows: sorted.map(({ places: own, ...row }) => ({ ...row, cells: seats.map((seat) => own.find((place) => place.seat === seat) ?? { key: `${row.key}-${seat}`, seat, document: null, job: null }) })) };
 }
 
-/** Whose documents a call reads: their seats, each once, at most three. */
+/** Whose documents a call reads: their seats, each once, at most three. @param {Model} model */
 export function subjectsOf(model, { about_id: about, reads = [] }) {
   const { find } = facts(model);
   if (about) return [find(about)?.seat].filter(Boolean);

@@ -8,9 +8,9 @@ import { cancelOne, pauseOne, rate, replaceModel, retryOne, sayFeedback, skipOne
 import { facts, FAILED, findStage, isPast, stateOf, subjectsOf } from "./facts.js";
 import { amount, describeReason, elapsed, figuresOf, marksOf, phaseOf, taskOf } from "./words.js";
 
-/** Draw what is picked; nothing if it is unknown. */
-export function inspector(page, model, now) {
-  const body = content(page, model, now);
+/** Draw what is picked; nothing if it is unknown. `claims` is the module that knows claims, if it is loaded. */
+export function inspector(page, model, now, claims = null) {
+  const body = page.pick.claim ? claims?.claimParts?.(page, model, page.pick.claim) : content(page, model, now);
   if (!body) return nothing;
   return html`<aside class="inspector" aria-label="Details" @pointerdown=${drag}>
     <div class="grip" aria-hidden="true"></div>
@@ -150,7 +150,7 @@ function failure(page, model, job, now) {
 
 function stageParts(page, model, stage) {
   const own = model.money.by_stage.find((each) => each.stage === stage.slug);
-  const said = [...model.feedback.values()].filter((each) => each.stage === stage.slug && each.text);
+  const said = [...model.feedback.values()].filter((each) => each.stage === stage.slug && each.text && each.kind !== "ruling");
   const short = [...model.documents.values()].filter((one) => one.stage === stage.slug && one.shortened);
   const took = stage.started_at && stage.completed_at ? (Date.parse(stage.completed_at) - Date.parse(stage.started_at)) / 1000 : null;
   return { head: html`<strong>${stage.title}</strong><span class="meta grow">stage ${stage.position} of ${model.stages.length}</span>`, parts: html`

@@ -26,7 +26,7 @@ const inCell = (a, b) => WEIGHT[kindOf(a)] - WEIGHT[kindOf(b)] || (a.rank ?? 0) 
 
 /**
  * The table of a model: its rows in the order of stages and steps.
- * @returns {{seats: (number|null)[], rows: {stage: object, step: object, jobs: object[], cells: object[][]}[], counts: Record<string, number>}}
+ * @returns {{seats: (number|null)[], rows: {stage: object, step: object, jobs: object[], shown: object[], cells: object[][]}[], counts: Record<string, number>}}
  */
 export function listRows(model, filter = "all") {
   const calls = [...model.jobs.values()].filter((job) => job.kind !== "plan");

@@ -51,7 +51,7 @@ function step(by) {
 function inspect(page) {
   const item = focused();
   if (!item) return false;
-  change({ doc: item.dataset.doc ?? null, job: item.dataset.doc ? null : item.dataset.job ?? null, stage: null });
+  change({ doc: item.dataset.doc ?? null, job: item.dataset.doc ? null : item.dataset.job ?? null, claim: item.dataset.claim ?? null, stage: null });
   focusLater("[data-close]");
   return true;
 }
@@ -70,7 +70,7 @@ function pauseOrResume(page) {
 function turnIteration(page, by) {
   const { iteration, iterations } = page.model.session;
   const next = Math.min(iterations, Math.max(1, iteration + by));
-  if (next !== iteration) change({ i: next === iterations ? null : next, doc: null, job: null });
+  if (next !== iteration) change({ i: next === iterations ? null : next, doc: null, job: null, claim: null });
 }
 
 /** The keys of the page; `tabs` are its views. */

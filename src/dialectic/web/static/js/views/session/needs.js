@@ -1,7 +1,8 @@
 // What stands on top of the board when a session needs a person: what, why, and the way on with its price.
 import { html, nothing } from "../../../vendor/lit/lit-html.js";
 import { ago, list, money, plural } from "../../format.js";
-import { keep, kept, may } from "../../store.js";
+import { loadStyle } from "../../router.js";
+import { draw, keep, kept, may } from "../../store.js";
 import { action, chip, glyph, price as shown, written } from "../parts.js";
 import { approveOne, approveStage, changeBudget, continueCut, dropSeat, gatePlace, needPrice, refresh, replaceModel, resume, retryAll, submit, submitLabel } from "./acts.js";
 import { facts, findStage, isPast, stateOf } from "./facts.js";
@@ -23,29 +24,43 @@ const CARDS = {
   feedback: gate, funds: funding, budget: funding, approval, key: keyMissing, endpoint, failure, stale, incomplete,
 };
 
-function frame({ kind = "you", title, text, meta = "", body = nothing, buttons = nothing }) {
+/** @param {{kind?: string, title: unknown, text?: unknown, meta?: unknown, body?: unknown, buttons?: unknown, below?: unknown}} card */
+function frame({ kind = "you", title, text, meta = "", body = nothing, buttons = nothing, below = nothing }) {
   return html`<article class="need-card ${kind}"><div class="need-head">${glyph(kind === "bad" ? "failed" : kind === "hold" ? "paused" : "you")}
     <div class="grow"><h2>${title}</h2>${text ? html`<p class="soft">${text}</p>` : nothing}${meta ? html`<p class="meta">${meta}</p>` : nothing}</div></div>
-    ${body}<div class="need-acts row wrap">${buttons}</div></article>`;
+    ${body}<div class="need-acts row wrap">${buttons}</div>${below}</article>`;
 }
 
 const since = (need, now) => (need.since ? ago(need.since, now) : "");
 
 // -- the gate -------------------------------------------------------------------------------------
 
+/** What is contested is a module of its own: most sessions run on autopilot. */
+let contested = null;
+
+function bringContested() {
+  contested ??= Promise.all([import("./gate.js"), loadStyle("session_map")]).then(([module]) => { contested = module; draw(); }, () => { contested = {}; });
+  return contested;
+}
+
+/** The keys of the gate: rulings on the claim that has the focus. */
+export const keys = (page) => contested?.keys?.(page) ?? [];
+
 function gate(page, model, need, now) {
   const stage = findStage(model, need.stage);
   const place = gatePlace(page);
-  const said = [...model.feedback.values()].filter((each) => each.stage === need.stage && each.text);
+  const said = [...model.feedback.values()].filter((each) => each.stage === need.stage && each.text && each.kind !== "ruling");
   return frame({
     title: `${stage?.title ?? "The stage"} is complete and waits for you`,
     text: "Read the documents, rate them, and say what the next stage must know.",
     meta: since(need, now),
     body: may("spend") ? html`<div class="field"><label for="gate-text">What must the next stage know?</label>
       <textarea id="gate-text" class="serif" rows="3" placeholder="Optional" .value=${kept(place)} @input=${(event) => keep(place, event.target.value)}></textarea>
-      <p class="help">Your text and your stars go into every later prompt.</p></div>
+      <p class="help">Your text, your stars and your rulings go into every later prompt.</p></div>
       ${said.length ? html`<ul class="said">${said.map((each) => html`<li class="serif">${written(each.text)} <span class="meta">${each.by?.name ?? ""}</span></li>`)}</ul>` : nothing}` : nothing,
     buttons: may("spend") ? action({ name: "submit", label: submitLabel(model), price: needPrice(model, "feedback", "start_next"), kind: "main", run: () => submit(page) }) : nothing,
+    // It comes later, so it stands where it moves nothing.
+    below: may("spend") ? bringContested().contested?.(page, model) ?? html`<p class="meta need-more">Comparing what the models say.</p>` : nothing,
   });
 }
 

@@ -1,11 +1,20 @@
 // What came out of a session: the agreed plan, the last documents, and what they cost.
 import { html, nothing } from "../../../vendor/lit/lit-html.js";
 import { count, duration, plural } from "../../format.js";
-import { seat, written } from "../parts.js";
+import { loadStyle } from "../../router.js";
+import { draw } from "../../store.js";
+import { blank, seat, written } from "../parts.js";
 import { outcomeOf } from "./facts.js";
 import { amount, runTime } from "./words.js";
 
 const MILESTONES_SHOWN = 8;
+/** What survived is compared on the server: its part comes when the outcome is on the screen. */
+let more = null;
+
+function bring() {
+  more ??= Promise.all([import("./survived.js"), loadStyle("session_map"), loadStyle("session_tabs")]).then(([module]) => { more = module; draw(); }, () => { more = {}; });
+  return more;
+}
 
 /** Draw the outcome of an iteration that is done. */
 export function outcome(page, model) {
@@ -23,8 +32,9 @@ export function outcome(page, model) {
     <div class="outcome-side">
       <p class="label">${last.title}</p>
       <ul class="outcome-docs">${finals.map((one) => html`<li><a class="outcome-doc" href="/documents/${one.id}">${seat(one.seat, { label: one.model })}<span class="serif lines-2">${written(one.title)}</span></a></li>`)}</ul>
+      ${bring().survived?.(page, model) ?? blank(model.session.seats.length, 34)}
       <dl class="facts">${figures(model)}</dl></div>
-  </section>`;
+  </section>${bring().worth?.(page, model) ?? nothing}`;
 }
 
 function title(model, last) {

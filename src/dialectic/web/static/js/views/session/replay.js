@@ -88,7 +88,7 @@ export function play(page) {
   if (film.isPlaying) return stop(page);
   if (shareOf(page) >= 1) show(page, 0);
   // A moment has whole milliseconds; a slow film needs parts of them between two frames.
-  Object.assign(film, { isPlaying: true, last: null, share: shareOf(page) });
+  Object.assign(film, { isPlaying: true, last: null, begun: page.moment, share: shareOf(page) });
   return requestAnimationFrame((now) => step(page, film, now));
 }
 

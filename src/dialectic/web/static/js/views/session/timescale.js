@@ -20,13 +20,14 @@ function join(spans) {
 
 /**
  * Build the scale of spans in ms.
- * @param {[number, number][]} spans when something ran
- * @returns {{from: number, to: number, pauses: {from: number, to: number, at: number, size: number}[], share: (ms: number) => number, time: (share: number) => number}}
+ * @param {number[][]} spans when something ran: from and to
+ * @returns {{from: number, to: number, parts: object[], pauses: {from: number, to: number, at?: number, size?: number}[], share: (ms: number) => number, time: (share: number) => number}}
  */
 export function buildScale(spans) {
   const busy = join(spans);
   if (!busy.length) return { from: 0, to: 0, pauses: [], parts: [], share: () => 0, time: () => 0 };
   const worked = busy.reduce((sum, [from, to]) => sum + to - from, 0) || 1;
+  /** @type {{from: number, to: number, width: number, isShort: boolean, at?: number, size?: number}[]} */
   const parts = [];
   for (const [index, [from, to]] of busy.entries()) {
     if (index) {
@@ -91,7 +92,7 @@ export function findCriticalPath(model) {
 
 /**
  * Put the calls of a seat into rows in which none overlaps.
- * @param {{from: number, to: number}[]} bars in shares; each gets `row`
+ * @param {{from: number, to: number, row?: number}[]} bars in shares; each gets `row`
  * @returns {number} how many rows
  */
 export function packRows(bars, gap) {

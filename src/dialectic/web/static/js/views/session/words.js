@@ -181,7 +181,7 @@ export function describeFailure(model, job) {
 
 // -- documents ------------------------------------------------------------------------------------
 
-/** What is special about a document: words and the kind of chip. @returns {[string, string][]} */
+/** What is special about a document: words and the kind of chip. @returns {string[][]} */
 export function marksOf(model, one) {
   const marks = [];
   if (model.plan.some((file) => file.document_id && facts(model).find(file.document_id)?.original_id === one.original_id)) marks.push(["agreed plan", "ok"]);

@@ -5,6 +5,7 @@ import { moment, money, speak } from "../../format.js";
 import { draw, state } from "../../store.js";
 import { savePreferences } from "../shell.js";
 
+/** @type {[string, string, string[][]][]} */
 const CHOICES = [
   ["theme", "Theme", [["system", "As the system"], ["light", "Light"], ["dark", "Dark"]]],
   ["text_size", "Text size", [["small", "Small"], ["normal", "Normal"], ["large", "Large"], ["larger", "Larger"]]],
