@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -181,7 +181,6 @@ def run(
     domain: str | None,
     process: str | None,
     pause: bool,
-    pause_on_dissent: bool,
     no_continue: bool,
     dry_run: bool,
     shows_max: bool,
@@ -204,7 +203,6 @@ def run(
         resources=resource,
         overlay=overlay,
         is_autopilot=not pause,
-        pause_on_dissent=pause_on_dissent,
         continue_until_complete=not no_continue,
         approve_spend=yes,
         **options,
@@ -216,14 +214,20 @@ def run(
         dry_run=dry_run or shows_max,
         shows_max=shows_max,
         yes=yes,
-        asks_process=not (process or settings.default_process or yes or dry_run or shows_max)
-        and not own["as_json"]
-        and has_person(),
+        asks_process=_asks_process(settings, process, own, yes or dry_run or shows_max),
         follow=follow,
         preflight=settings.preflight and not no_preflight,
         **own,
     )
     sys.exit(run_async(_run(_prepare(settings, run_options, request), run_options, request)))
+
+
+def _asks_process(
+    settings: Settings, process: str | None, own: Mapping[str, Any], is_settled: object
+) -> bool:
+    """Say whether a person is there to be asked for the process, and has not chosen one."""
+    is_chosen = process or settings.default_process or is_settled or own["as_json"]
+    return not is_chosen and has_person()
 
 
 def _build_request(
