@@ -111,6 +111,7 @@ FUNCTIONS_OF_BOTH = {
     *("reserve_funds", "load_funds", "read_funds", "is_under_way", "list_read_versions"),
     *("settle_hold", "void_hold", "lose_hold"),
     *("mark_files_written", "make_description_due", "name_session_lock", "put_resources"),
+    *("hold_session", "resolve"),
 }
 MAKING_MONEY = {
     *("open_wallet", "fund_wallet", "set_wallet_count_only", "limit_wallet"),
@@ -127,7 +128,7 @@ FUNCTIONS = {
     | MAKING_MONEY
     | KNOWING_PEOPLE
     | {"load_figures"}
-    | {"drop_seat", "settle_stages", "hold_session"}
+    | {"drop_seat", "settle_stages"}
     | {"watch_drafts", "read_drafts"},
     WORKER_ROLE: FUNCTIONS_OF_BOTH
     | {"sweep_access"}
@@ -140,7 +141,7 @@ FUNCTIONS = {
         "take_messages",
         "find_session_due",
         "rerun_needed",
-        *("hold_lease", "hold_plan"),
+        *("hold_lease", "hold_plan", "list_unjudged", "wait_after_stage"),
         "take_discarded_files",
         "write_drafts",
         "sweep_drafts",

@@ -11,8 +11,6 @@ grant execute on function dialectic.now(), dialectic.current_tenant(), dialectic
   dialectic.announce(uuid, text, jsonb),
   dialectic.announce_to_user(uuid, text, text, text, jsonb, text, jsonb, boolean),
   dialectic.begin_stage(uuid, integer, text), dialectic.resolve(text),
-  dialectic.list_unjudged(integer),
-  dialectic.wait_after_stage(uuid, integer, text),
   dialectic.read_events(bigint, uuid, integer),
   dialectic.list_news(uuid[], bigint[]),
   dialectic.list_changed_tenants(uuid[], text[]), dialectic.is_newer(xid8, pg_snapshot),
@@ -48,11 +46,13 @@ grant execute on function
   dialectic.sweep_drafts()
   to dialectic_worker;
 grant execute on function dialectic.load_figures() to dialectic_app;
--- The lock of a session: actions hold it alone, workers share it.
-grant execute on function dialectic.name_session_lock(uuid) to dialectic_app, dialectic_worker;
-grant execute on function dialectic.hold_session(uuid) to dialectic_app;
+-- The lock of a session: actions hold it alone, and so does a worker that decides after a stage
+-- whether a session goes on; workers share it when they save.
+grant execute on function dialectic.name_session_lock(uuid), dialectic.hold_session(uuid)
+  to dialectic_app, dialectic_worker;
 grant execute on function
-  dialectic.hold_lease(uuid, integer, uuid), dialectic.hold_plan(uuid, integer, uuid)
+  dialectic.hold_lease(uuid, integer, uuid), dialectic.hold_plan(uuid, integer, uuid),
+  dialectic.list_unjudged(integer), dialectic.wait_after_stage(uuid, integer, text)
   to dialectic_worker;
 grant execute on function
   dialectic.drop_seat(uuid, integer, integer), dialectic.settle_stages(uuid, integer)

@@ -3,7 +3,7 @@
 -- action reads the session before it moves jobs, any number of them, so it cannot keep to that
 -- order: it holds the lock alone. It waits for commits, never for a model call.
 
--- Named with the tenant: nobody can hold a session of others.
+-- Named with the tenant: no tenant can hold a session of another one.
 create or replace function dialectic.name_session_lock(p_session_id uuid) returns bigint
 language sql stable
 as $$
