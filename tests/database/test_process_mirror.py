@@ -154,7 +154,7 @@ async def test_a_stage_without_steps_holds_its_sources_only(
 ) -> None:
     await pin(engine, account, load_process("standard"))
     rules, expected = await load_rules(admin, "parenthesis")
-    assert set(rules) == {"prompt_template_name", "sources"}
+    assert set(rules) == {"prompt_template_name", "makers", "sources"}
     assert [document["key"] for document in expected["documents"]] == [
         "technical_requirements",
         "master_plan",

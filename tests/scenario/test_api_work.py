@@ -554,6 +554,7 @@ async def test_everybody_learns_who_they_are_and_what_there_is(api: Api) -> None
     processes = (await api.anna.get("/processes"))["items"]
     assert {process["name"]: process["stages"][0] for process in processes} == {
         "digest": "reading",
+        "quick": "thesis",
         "standard": "thesis",
     }
     assert (await api.anna.get("/processes/standard"))["definition"]["file"]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import dialectic
-from dialectic.core.process.definition import REPAIR, SHARED_PROMPTS
+from dialectic.core.process.definition import REPAIR, SECOND_LOOK, SHARED_PROMPTS
 from tests.command_pool import CommandResult, command_pool
 from tests.problems import list_codes
 from tests.waiting import PATIENCE_S
@@ -74,12 +74,13 @@ def test_ones_own_are_listed_first_and_a_broken_one_says_what_is_wrong(home: Hom
     home.keep("standard", SHIPPED)
     result = home.tell("list", "--json")
     assert result.code == 0, result.stderr
-    broken, mine, shadow, shipped = json.loads(result.stdout)["processes"]
+    broken, mine, shadow, *shipped = json.loads(result.stdout)["processes"]
     assert "`starting_stage`" in broken["error"]["message"]
     assert mine["stages"] == ["pros-and-cons", "verdict"]
     assert mine["folder"] == str(home.path / "processes" / "pros-and-cons")
     assert (shadow["name"], shadow["is_shipped"]) == ("standard", False)
-    assert (shipped["name"], shipped["is_shipped"]) == ("digest", True)
+    names = [(one["name"], one["is_shipped"]) for one in shipped]
+    assert names == [("digest", True), ("quick", True)]
     plain = home.tell("list").stdout
     assert "broken: broken\n" in plain
     assert "pros-and-cons: Pros and cons\n" in plain
@@ -121,7 +122,7 @@ def test_a_program_is_given_json(home: Home) -> None:
     shown = json.loads(result.stdout)
     assert (shown["name"], shown["calls"]) == ("pros-and-cons", 15)
     own = {path.stem for path in (EXAMPLE / "prompts").iterdir()}
-    assert shown["prompts"].keys() == own | (SHARED_PROMPTS.keys() - {REPAIR})
+    assert shown["prompts"].keys() == own | (SHARED_PROMPTS.keys() - {REPAIR, SECOND_LOOK})
 
 
 def test_a_terminal_is_shown_frames(home: Home) -> None:

@@ -1,7 +1,7 @@
 """Let sessions that pause on dissent go on, or wait for a person, after each of their stages.
 
-A worker calls this. The phase of such a session stays `generating` until it is decided, so whoever
-follows it goes on following. Deciding twice changes nothing.
+A worker calls this. Until it is decided, the phase of such a session stays `generating`, so those
+who follow it go on following. Deciding twice changes nothing.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ SUBJECT_CHARS_MAX = 120
 
 
 async def tell_broken(tx: Transaction, session_id: UUID, found: Sequence[Dissent]) -> None:
-    """Tell of each ruling that the newest document breaks; what is kept is no longer told."""
+    """Tell of each ruling that the newest document breaks; what is kept stops being told."""
     for one in found:
         if one.ruling is None or one.obeyed is None:
             continue

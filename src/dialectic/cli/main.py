@@ -101,10 +101,7 @@ EVERYDAY = frozenset(
 )
 # Shown at the end of each command's help.
 EXAMPLES: dict[str, tuple[str, ...]] = {
-    "run": (
-        'dialectic run "A booking service for a village hall." --out plans',
-        "dialectic run --file brief.md --models offline/architect,offline/skeptic*2",
-    ),
+    "run": ("dialectic run --file brief.md --models offline/architect,offline/skeptic*2",),
     "status": ("dialectic status", "dialectic status 41ac --quote"),
     "watch": ("dialectic watch 41ac", "dialectic watch 41ac --json | jq .type"),
     "pause": ("dialectic pause 41ac",),

@@ -338,9 +338,8 @@ class RemoteBackend:
     ) -> exchange.Dissents:
         while True:
             # The server answers after a few seconds, whether it has finished or not.
-            found = await self._client.list_dissents(
-                session_id, iteration=iteration, shows_all=shows_all
-            )
+            asked = self._client.list_dissents(session_id, iteration=iteration, shows_all=shows_all)
+            found = await asked
             if found.state is not ClaimsState.COMPUTING:
                 return found
 

@@ -32,7 +32,7 @@ class Look:
 
 
 def find_look(process: Process, stage: Stage, part: Stage | Step) -> Look | None:
-    """Find what a look at the documents of a stage or step needs; None if there is no look."""
+    """Find what a look at the documents of a stage or step needs; None without a look."""
     if not part.second_look:
         return None
     kinds = [(rule.header, *rule.get_kind(stage)) for rule in part.list_sources()]

@@ -37,7 +37,7 @@ def test_a_process_of_ones_own_is_found_by_its_folder_or_its_file(own: Path, ent
 
 
 STANDARD = load_process("standard")
-PROCESSES = [load_process("digest"), STANDARD]
+PROCESSES = [load_process("digest"), load_process("quick"), STANDARD]
 GIVEN = {
     "domain": "Software",
     "request": build_block("Original request", "{{ not code }}"),

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -325,16 +325,12 @@ def _describe_excess(trial: Trial) -> str:
 
 @models.command(short_help="Show what each model brought to your sessions.")
 @click.option(
-    "--since",
-    type=click.DateTime(["%Y-%m-%d"]),
-    help="Only sessions created on this day (UTC) or later.",
+    "--since", metavar="DATE", help="Only sessions created on this day (UTC) or later: 2026-01-31."
 )
 @click.option("--session", metavar="SESSION", help="The seats of one session instead.")
 @click.option("--json", "as_json", is_flag=True, help="Everything as JSON.")
 @with_backend
-async def worth(
-    backend: Backend, *, since: datetime | None, session: str | None, as_json: bool
-) -> None:
+async def worth(backend: Backend, *, since: str | None, session: str | None, as_json: bool) -> None:
     """Show which points, objections and losses came from each model, and what it cost.
 
     Only what the final documents still say counts. Nothing is decided by it.
@@ -353,7 +349,7 @@ async def worth(
         rows = found.seats
         names = [f"{one.seat} {one.model}" for one in found.seats]
     else:
-        found = await backend.weigh_models(None if since is None else since.date())
+        found = await backend.weigh_models(None if since is None else _read_day(since))
         rows, names = found.models, [one.model for one in found.models]
     if as_json:
         echo_json(found)
@@ -361,6 +357,15 @@ async def worth(
     for line in build_worth_table(names, rows):
         click.echo(printable(line))
     say("Points are those of one thesis alone that the final document says.")
+
+
+def _read_day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise UsageError(
+            f"{text!r} is not a day. Write it as 2026-01-31.", reason="not_a_day", subject="since"
+        ) from None
 
 
 WORTH_HEADINGS = ("model", "points", "kept", "taken", "overruled", "lost", "cost", "minutes")

@@ -58,10 +58,16 @@ class RunOptions:
     strict: bool
     as_json: bool
     yes: bool
-    # Whether a person at a terminal is asked for the process of their runs.
-    asks_process: bool
+    # Whether neither an option nor a setting names the process.
+    is_process_open: bool
     follow: FollowOptions
     preflight: bool
+
+    @property
+    def asks_process(self) -> bool:
+        """Whether a person at a terminal is asked for the process of their runs."""
+        is_silent = self.yes or self.dry_run or self.as_json
+        return self.is_process_open and not is_silent and has_person()
 
 
 @click.command()
@@ -213,7 +219,7 @@ def run(
         dry_run=dry_run or shows_max,
         shows_max=shows_max,
         yes=yes,
-        asks_process=not (named or yes or dry_run or shows_max or own["as_json"]) and has_person(),
+        is_process_open=not named,
         follow=follow,
         preflight=settings.preflight and not no_preflight,
         **own,

@@ -64,6 +64,7 @@ def build_session(session_id: UUID, nth: int, phase: Phase, process: str, model:
         "phase": phase,
         "phase_before_pause": Phase.GENERATING if phase is Phase.PAUSED else None,
         "is_autopilot": True,
+        "pause_on_dissent": False,
         "continue_until_complete": True,
         "wait_for_all": False,
         "max_output_tokens": None,

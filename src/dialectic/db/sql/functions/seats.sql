@@ -157,7 +157,8 @@ begin
   where j.tenant_id = p_tenant_id and j.session_id = p_session_id
     and j.iteration_number = p_iteration and j.stage_slug = any (v_stages)
     and j.job_type in ('plan', 'execute') and j.status = 'processing';
-  update dialectic.dialectic_generation_jobs j set payload = j.payload || v_occupant
+  update dialectic.dialectic_generation_jobs j
+  set payload = j.payload || v_occupant, retry_count = 0, lost_count = 0
   where j.tenant_id = p_tenant_id and j.session_id = p_session_id
     and j.iteration_number = p_iteration and j.stage_slug = any (v_stages)
     and j.job_type in ('plan', 'execute') and j.status <> 'completed'
