@@ -504,6 +504,27 @@ async def test_texts_of_a_project_are_put_by_their_paths_however_many_there_are(
     assert found & {"resources_of_a_project", "files_of_a_project", "files_waiting"} == set()
 
 
+SAVE = """
+    select dialectic.save_document(gen_random_uuid(), 1, $1, $1, $1, $2::text::jsonb, '',
+      '{}', '{}', '{}', '{}', '[]')
+"""
+
+
+async def test_a_document_is_saved_behind_the_action_that_holds_its_session(busy: Address) -> None:
+    begin = f"begin; select set_config('dialectic.tenant', '{OURS.id}', true)"
+    record = json.dumps({"session_id": PARENT_ID})
+    async with connected(busy, APP_ROLE) as acting, connected(busy, WORKER_ROLE) as saving:
+        await acting.execute(begin)
+        await acting.execute("select dialectic.hold_session($1::text::uuid)", PARENT_ID)
+        await saving.execute(f"{begin}; set local lock_timeout = '20ms'")
+        with pytest.raises(asyncpg.LockNotAvailableError):
+            await saving.execute(SAVE, OURS.id, record)
+        await acting.execute("rollback")
+        await saving.execute(f"rollback; {begin}")
+        assert await saving.fetchval(SAVE, OURS.id, record) is False
+        await saving.execute("rollback")
+
+
 def find_unplanned(statements: list[str], plans: Plans) -> list[str]:
     """The statements whose plan was not seen, as the others' plans prove nothing about them."""
     seen = [" ".join(text.split()) for text, _ in plans]
