@@ -87,6 +87,7 @@ def test_a_document_is_shown_with_its_contents_and_whose_it_is(
     expect(page).to_have_title(re.compile("Thesis by architect · Village hall · Dialectic"))
 
 
+@pytest.mark.sentence(34)
 def test_a_label_in_a_text_resolves_to_the_seat_that_wrote_it(
     open_context: Open, site: Site, argued: tuple[Person, dict[str, Any]]
 ) -> None:
@@ -199,6 +200,7 @@ def test_an_older_version_says_so_and_leads_to_the_newest(
     expect(page.get_by_text("This is version 1 of 2.")).to_be_visible()
 
 
+@pytest.mark.sentence(38)
 def test_sixteen_hostile_documents_do_nothing_and_stay_inside_their_column(
     page: Page, site: Site, anna: Person
 ) -> None:
@@ -216,6 +218,7 @@ def test_sixteen_hostile_documents_do_nothing_and_stay_inside_their_column(
         expect(found).to_have_count(0)
 
 
+@pytest.mark.sentence(37)
 def test_a_document_of_a_megabyte_is_shown_searched_edited_and_saved(
     page: Page, site: Site, anna: Person, watch: Watch
 ) -> None:
@@ -239,6 +242,7 @@ def test_a_document_of_a_megabyte_is_shown_searched_edited_and_saved(
     assert len(saved) == len(set(saved)) + 1
 
 
+@pytest.mark.sentence(40)
 def test_printing_gives_the_text_the_title_and_no_control(
     page: Page, site: Site, anna: Person
 ) -> None:
@@ -263,6 +267,7 @@ def test_printing_gives_the_text_the_title_and_no_control(
 # -- what changed, side by side --------------------------------------------------------------------
 
 
+@pytest.mark.sentence(36)
 def test_the_diff_of_two_versions_marks_exactly_the_words_that_differ(
     page: Page, site: Site, anna: Person
 ) -> None:
@@ -282,6 +287,7 @@ def test_the_diff_of_two_versions_marks_exactly_the_words_that_differ(
     expect(page).to_have_url(re.compile(f"with={first['original_id']}"))
 
 
+@pytest.mark.sentence(35)
 @pytest.mark.parametrize("width", [1440, 1024, 768])
 def test_compare_keeps_equal_headings_at_equal_heights(
     open_context: Open, site: Site, argued: tuple[Person, dict[str, Any]], width: int
@@ -369,6 +375,7 @@ def test_on_a_phone_compare_shows_one_document_and_keeps_the_section(
 # -- editing ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.sentence(30)
 def test_an_edit_makes_its_readers_stale_in_every_tab_and_regenerate_writes_just_these(
     context: BrowserContext, site: Site, anna: Person
 ) -> None:
@@ -399,6 +406,7 @@ def test_an_edit_makes_its_readers_stale_in_every_tab_and_regenerate_writes_just
     expect(reader.get_by_role("link", name="Show version 2")).to_be_visible()
 
 
+@pytest.mark.sentence(32)
 def test_two_people_edit_and_the_second_sees_both_texts_and_loses_none(
     page: Page, site: Site, anna: Person, watch: Watch
 ) -> None:
@@ -423,6 +431,7 @@ def test_two_people_edit_and_the_second_sees_both_texts_and_loses_none(
     assert [text.strip() for text in texts[1:]] == ["A hall.", "A hall, by them.", "A hall, by me."]
 
 
+@pytest.mark.sentence(39)
 def test_unsaved_text_survives_a_reload_a_sign_in_that_ended_and_a_crash(
     context: BrowserContext, site: Site, anna: Person, watch: Watch
 ) -> None:

@@ -6,6 +6,7 @@ import re
 from typing import Any
 from uuid import uuid4
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from dialectic.web import pages
@@ -14,6 +15,7 @@ from tests.browser.site import Person, Site
 from tests.waiting import until
 
 
+@pytest.mark.sentence(57)
 def test_a_string_given_to_the_page_as_html_throws(page: Page, site: Site, watch: Watch) -> None:
     watch.allow("TrustedHTML|TrustedTypePolicy")
     page.goto(site.url)
@@ -37,6 +39,7 @@ def test_a_string_given_to_the_page_as_html_throws(page: Page, site: Site, watch
     assert thrown[:2] == ["TypeError", "TypeError"]
 
 
+@pytest.mark.sentence(58)
 def test_a_page_that_another_site_frames_shows_nothing(
     open_context: Open, site: Site, anna: Person, watch: Watch
 ) -> None:
@@ -93,6 +96,7 @@ def list_strangers_pages(site: Site) -> list[str]:
     ]
 
 
+@pytest.mark.sentence(55)
 def test_what_belongs_to_someone_else_and_what_never_was_look_the_same(
     page: Page, site: Site, watch: Watch
 ) -> None:
@@ -110,6 +114,7 @@ def test_what_belongs_to_someone_else_and_what_never_was_look_the_same(
     assert len(set(shown)) == 1
 
 
+@pytest.mark.sentence(45)
 def test_a_link_that_was_revoked_and_one_that_never_was_look_the_same(
     open_context: Open, site: Site, watch: Watch
 ) -> None:
@@ -131,6 +136,7 @@ def test_a_link_that_was_revoked_and_one_that_never_was_look_the_same(
     assert shown[0][0] == 404
 
 
+@pytest.mark.sentence(57)
 def test_no_page_asks_another_host(page: Page, site: Site, watch: Watch) -> None:
     for path in ("/", "/settings/appearance", f"/sign-in?then=/projects/{uuid4()}"):
         page.goto(site.url + path)

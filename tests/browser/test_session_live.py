@@ -37,6 +37,7 @@ def find_card(page: Page, seat: int) -> str:
     return f".cards .place.seat-{seat}"
 
 
+@pytest.mark.sentence(8)
 def test_a_document_lands_by_its_event_alone_in_its_place_and_moves_nothing_above(
     page: Page, site: Site, anna: Person, watch: Watch
 ) -> None:
@@ -59,6 +60,7 @@ def test_a_document_lands_by_its_event_alone_in_its_place_and_moves_nothing_abov
     assert len(list_asked(watch)) == asked
 
 
+@pytest.mark.sentence(9)
 def test_words_appear_while_a_call_runs_and_begin_its_document(
     page: Page, site: Site, anna: Person
 ) -> None:
@@ -81,6 +83,7 @@ def test_words_appear_while_a_call_runs_and_begin_its_document(
     assert " ".join(content.split()).startswith(" ".join(told.split())[:-20])
 
 
+@pytest.mark.sentence(11)
 def test_progress_never_goes_back_and_ends_where_the_server_is(
     page: Page, site: Site, anna: Person
 ) -> None:
@@ -106,6 +109,7 @@ def test_progress_never_goes_back_and_ends_where_the_server_is(
     assert numbers[-1] == sum(stage["finished"] for stage in board["stages"])
 
 
+@pytest.mark.sentence(19, 20)
 def test_a_page_opened_while_events_pour_in_shows_each_document_once(
     page: Page, site: Site, anna: Person, watch: Watch
 ) -> None:
@@ -128,6 +132,7 @@ def test_a_page_opened_while_events_pour_in_shows_each_document_once(
     ]
 
 
+@pytest.mark.sentence(15)
 def test_a_reload_in_the_middle_of_a_run_shows_the_same_page(
     page: Page, site: Site, anna: Person
 ) -> None:
@@ -149,6 +154,7 @@ def test_a_reload_in_the_middle_of_a_run_shows_the_same_page(
     page.wait_for_function("scrollY === 90")
 
 
+@pytest.mark.sentence(17)
 def test_a_line_that_breaks_again_and_again_loses_and_doubles_nothing(
     page: Page, context: BrowserContext, site: Site, anna: Person, watch: Watch
 ) -> None:
@@ -169,6 +175,7 @@ def test_a_line_that_breaks_again_and_again_loses_and_doubles_nothing(
     expect(page.locator(".cross [data-doc]")).to_have_count(9)
 
 
+@pytest.mark.sentence(5)
 def test_two_seats_of_one_model_have_their_own_numbers_colours_and_cards(
     page: Page, site: Site, anna: Person
 ) -> None:
@@ -186,6 +193,7 @@ def test_two_seats_of_one_model_have_their_own_numbers_colours_and_cards(
     assert page.locator(".rail-seats .seat").all_inner_texts() == ["1", "2"]
 
 
+@pytest.mark.sentence(22)
 def test_a_call_that_is_silent_for_a_minute_turns_amber_and_offers_retry_and_another_model(
     page: Page, site: Site, anna: Person
 ) -> None:
@@ -215,6 +223,7 @@ def test_a_call_that_is_silent_for_a_minute_turns_amber_and_offers_retry_and_ano
     expect(page.locator(".cards [data-doc]")).to_have_count(1)
 
 
+@pytest.mark.sentence(21)
 def test_a_hidden_tab_draws_nothing_and_still_changes_its_title(
     page: Page, site: Site, anna: Person
 ) -> None:
@@ -233,6 +242,7 @@ def test_a_hidden_tab_draws_nothing_and_still_changes_its_title(
     expect(page.locator(".session")).to_have_attribute("data-state", "new")
 
 
+@pytest.mark.sentence(18)
 def test_a_page_that_slept_too_long_loads_the_board_again_and_says_nothing_of_it(
     page: Page, site: Site, anna: Person, watch: Watch
 ) -> None:

@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Page, Route, expect
 
 from dialectic.db.pool import Address
@@ -42,6 +43,7 @@ def test_someone_unknown_signs_in_and_is_where_they_wanted_to_be(
     assert cookie["name"] == f"dialectic_session_{site.url.rpartition(':')[2]}"
 
 
+@pytest.mark.sentence(50)
 def test_a_wrong_an_ended_and_a_revoked_token_are_refused_in_the_same_words(
     open_context: Open, site: Site, anna: Person, watch: Watch
 ) -> None:
@@ -109,6 +111,7 @@ def test_a_sign_in_that_ends_is_asked_for_again_over_the_page_and_nothing_is_los
     expect(page.locator(".project h3")).to_contain_text(["Repair lamps"])
 
 
+@pytest.mark.sentence(52)
 def test_a_csrf_token_that_does_not_fit_is_fetched_again_and_the_request_repeated_once(
     page: Page, site: Site, anna: Person, watch: Watch
 ) -> None:
@@ -129,6 +132,7 @@ def test_a_csrf_token_that_does_not_fit_is_fetched_again_and_the_request_repeate
     assert len({r.headers["idempotency-key"] for r in changes}) == 1
 
 
+@pytest.mark.sentence(51)
 def test_signing_out_ends_all_tabs_and_forgets_what_was_kept(
     open_context: Open, site: Site, anna: Person, watch: Watch
 ) -> None:
@@ -153,6 +157,7 @@ def test_signing_out_ends_all_tabs_and_forgets_what_was_kept(
     expect(page).to_have_url(re.compile("/sign-in"))
 
 
+@pytest.mark.sentence(53)
 def test_two_servers_on_one_machine_stay_signed_in_next_to_each_other(
     open_context: Open,
     site: Site,
@@ -176,6 +181,7 @@ def test_two_servers_on_one_machine_stay_signed_in_next_to_each_other(
         context.close()
 
 
+@pytest.mark.sentence(54)
 def test_going_over_to_an_organisation_changes_every_tab(
     open_context: Open, site: Site, anna: Person
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.browser.conftest import Watch
@@ -42,6 +43,7 @@ def test_two_tabs_show_the_same_after_an_event_with_one_stream(
     assert count_streams(site, anna) == 1
 
 
+@pytest.mark.sentence(13)
 def test_many_tabs_are_one_connection_and_all_of_them_load(
     context: BrowserContext, site: Site, anna: Person, watch: Watch
 ) -> None:
@@ -63,6 +65,7 @@ def measure_heap(tab: Page) -> int:
     return used
 
 
+@pytest.mark.sentence(14)
 def test_when_the_tab_that_reads_the_stream_closes_another_takes_over_and_misses_nothing(
     context: BrowserContext, site: Site, anna: Person, watch: Watch
 ) -> None:

@@ -15,7 +15,7 @@ import { bottomBar, hero } from "./session/hero.js";
 import { collect, focusLater, listActions, listKeys, showStage } from "./session/keys.js";
 import { writingNow } from "./session/now.js";
 import { rail } from "./session/rail.js";
-import { amount, describeFailure, sentence } from "./session/words.js";
+import { amount, describeFailure, detailOf, sentence } from "./session/words.js";
 
 const TILES = 9;
 const TILES_OF_A_PHONE = 6;
@@ -282,7 +282,7 @@ export function view(page) {
   const isReplay = page.moment !== null && loaded.replay?.shownModel !== undefined;
   const model = isReplay ? loaded.replay.shownModel(page, tiles()) : at(page.model, page.moment);
   const picked = Object.keys(page.pick).length && loaded.inspector?.inspector ? loaded.inspector.inspector(page, model, now) : nothing;
-  return html`<div class="session ${picked === nothing ? "" : "has-pick"} ${model.isGone ? "is-gone" : ""} ${isReplay ? "is-replay" : ""}" data-state=${stateOf(model)}>
+  return html`<div class="session ${picked === nothing ? "" : "has-pick"} ${model.isGone ? "is-gone" : ""} ${isReplay ? "is-replay" : ""}" data-state=${stateOf(model)} data-detail=${detailOf(model, now, page.heard) || nothing}>
     ${hero(page, model, now)}
     <div class="session-body">
       ${rail(page, model)}
