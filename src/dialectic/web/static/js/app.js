@@ -3,9 +3,9 @@ import { html, render } from "../vendor/lit/lit-html.js";
 import * as api from "./api.js";
 import { speak } from "./format.js";
 import { holdKeys, listenToKeys, showKeys } from "./keys.js";
-import { hasDialog, openDialog, showDialogs } from "./overlay.js";
+import { confirm, hasDialog, openDialog, showDialogs } from "./overlay.js";
 import { deliver, focusHeading, follow, go, listenToAddresses, page, reload, settle } from "./router.js";
-import { draw, drawWith, dress, forgetAll, state } from "./store.js";
+import { draw, drawWith, dress, forgetAll, hasUnsent, state } from "./store.js";
 import * as stream from "./stream.js";
 import { closePanel, shell, switchTheme, takeMessage } from "./views/shell.js";
 
@@ -135,6 +135,7 @@ function signInAgain() {
 }
 
 async function signOut() {
+  if (hasUnsent() && !(await confirm({ title: "Sign out and discard your text?", text: "Something that you typed is not saved or sent yet. Signing out removes it from this browser.", yes: "Sign out", isDangerous: true }))) return;
   stream.tellTabs("left");
   await api.signOut();
   leave();
@@ -156,6 +157,9 @@ function hear(message) {
     case "draft":
       deliver(message);
       break;
+    case "asked":
+      (page.data && page.module?.drafts?.(page.data, message.sessions) || []).forEach(stream.tellDraft);
+      return;
     case "reset":
       reload();
       break;

@@ -187,6 +187,11 @@ export function draft(page, piece) {
   page.heard.set(piece.job_id, Date.now());
 }
 
+/** The drafts so far, for another tab that opens one of these sessions. */
+export function drafts(page, sessions) {
+  return sessions.includes(page.id) ? [...page.model.drafts].map(([job, { from, text, attempt, turn, words }]) => ({ session_id: page.id, job_id: job, attempt, turn, at: from, text, words })) : [];
+}
+
 /** Ask for the beginning of a draft that someone reads: a tile shows its end alone. */
 async function catchUp(page, job) {
   if (page.moment !== null || page.asked.has(job)) return;
