@@ -187,7 +187,7 @@ function hearEvent(message) {
   if (event.is_internal_event === false) {
     takeMessage();
     // Loaded when it is needed: most pages never tell anything.
-    import("./notices.js").then(({ tellPerson }) => tellPerson(event));
+    import("./notices.js").then(({ tellPerson }) => tellPerson(event), () => {});
   }
   deliver(message);
 }
