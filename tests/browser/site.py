@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import httpx2
 
@@ -60,6 +60,15 @@ class Site:
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine where the server lives, and wait for it."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(PATIENCE_S)
+
+    def add_colleagues(self) -> tuple[Person, Person]:
+        """Add two users who work in one organisation."""
+        first, second = self.add_user(), self.add_user()
+        place = UUID(first.ask("POST", "/organizations", {"name": f"Hall {uuid4().hex[:8]}"})["id"])
+        inside = Person(self, self.call(self.api.enter(first.user, place)))
+        member = {"name": second.ask("GET", "/me")["name"], "role": "member"}
+        inside.ask("PUT", "/members", member)
+        return inside, Person(self, self.call(self.api.enter(second.user, place)))
 
     def add_user(
         self, name: str = "", scopes: set[Scope] | None = None, *, is_funded: bool = True

@@ -40,7 +40,7 @@ def list_jobs(person: Person, session: dict[str, Any], **wanted: object) -> list
 
 @pytest.mark.sentence(23)
 def test_at_the_gate_feedback_and_stars_go_into_the_next_prompt(
-    page: Page, site: Site, anna: Person
+    page: Page, site: Site, anna: Person, watch: Watch
 ) -> None:
     session = anna.make_session(until="antithesis", is_autopilot=False)
     anna.start(session)
@@ -59,9 +59,12 @@ def test_at_the_gate_feedback_and_stars_go_into_the_next_prompt(
         "Think of winter too."
     )
     expect(card.get_by_role("group", name="Rating: 2 stars")).to_be_visible()
+    watch.requests.clear()
     page.get_by_role("button", name=re.compile("Submit and start Antithesis about")).first.click()
 
     expect_state(page, "done")
+    sent = [one.url.rpartition("/")[2] for one in watch.requests if one.method != "GET"]
+    assert sent == ["submit"]
     later = "".join(list_prompts(site, "alpha")[asked:])
     assert "Think of winter too." in later
     assert re.search(r"2 of 5|2/5", later)
@@ -197,6 +200,8 @@ def test_cancel_asks_ends_and_keeps_what_is_written(page: Page, site: Site, anna
     expect(page.locator(".hero")).to_contain_text("Cancelled after")
     expect(page.locator(".cards [data-doc]")).to_have_count(1)
     expect(page.locator(".hero").get_by_role("button", name="Pause")).to_have_count(0)
+    page.locator(".cards [data-doc]").click()
+    expect(page.locator(".doc-text")).to_contain_text(re.compile(r"\w{4}"))
 
 
 @pytest.mark.sentence(31)
@@ -243,10 +248,12 @@ def test_the_meter_says_what_the_ledger_says_and_never_adds_play_money(
     site.simulator.hold("alpha")
     site.simulator.hold("beta")
     anna.start(session)
-    for name in ("alpha", "beta"):
+    for count, name in enumerate(("alpha", "beta"), start=2):
         site.simulator.release(name)
-        settled = page.locator(".hero-money strong")
-        expect(settled).not_to_have_text("$0.00")
+        expect(page.locator(".cards [data-doc]")).to_have_count(count)
+        spent = Decimal(anna.ask("GET", f"/sessions/{session['id']}")["spent"])
+        assert spent > 0
+        expect(page.locator(".hero-money strong")).to_have_text(f"${spent:.4f}")
     expect_state(page, "done")
 
     found = anna.ask("GET", f"/sessions/{session['id']}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from playwright.sync_api import Page, Route, expect
@@ -12,6 +13,7 @@ from playwright.sync_api import Page, Route, expect
 from dialectic.db.pool import Address
 from tests.browser.conftest import Open, Watch
 from tests.browser.site import Person, Site, open_site
+from tests.browser.test_stream import count_streams
 
 WRONG = "This token is not valid"
 
@@ -151,7 +153,8 @@ def test_signing_out_ends_all_tabs_and_forgets_what_was_kept(
     page.get_by_role("button", name="Sign out").click()
 
     for tab in (page, other):
-        expect(tab).to_have_url(re.compile("/sign-in"))
+        expect(tab).to_have_url(re.compile("/sign-in"), timeout=5_000)
+    assert count_streams(site, anna) == 0
     assert page.evaluate("() => Object.keys(localStorage)") == []
     page.goto(site.url)
     expect(page).to_have_url(re.compile("/sign-in"))
@@ -186,12 +189,14 @@ def test_going_over_to_an_organisation_changes_every_tab(
     open_context: Open, site: Site, anna: Person
 ) -> None:
     anna.make_session("Repair café")
-    anna.ask("POST", "/organizations", {"name": "The village"})
+    place = anna.ask("POST", "/organizations", {"name": "The village"})
+    inside = Person(site, site.call(site.api.enter(anna.user, UUID(place["id"]))))
     context = open_context(anna)
     page, other = context.new_page(), context.new_page()
     for tab in (page, other):
         tab.goto(site.url)
         expect(tab.locator(".project")).to_have_count(1)
+        expect(tab.locator(".balance")).to_have_text("$1.00")
 
     page.bring_to_front()
     page.get_by_role("button", name="Account").click()
@@ -200,6 +205,12 @@ def test_going_over_to_an_organisation_changes_every_tab(
     for tab in (page, other):
         expect(tab.get_by_role("link", name="Begin with a prompt")).to_be_visible()
         expect(tab.locator(".project")).to_have_count(0)
+        expect(tab.locator(".balance")).not_to_have_text("$1.00")
+    anna.make_session("Not seen from here")
+    inside.make_session("Village hall", models=["offline/skeptic"])
+    for tab in (page, other):
+        tab.bring_to_front()
+        expect(tab.locator(".project h3")).to_have_text(["Village hall"])
 
 
 def test_a_person_who_is_about_to_be_signed_out_can_stay(page: Page, site: Site) -> None:

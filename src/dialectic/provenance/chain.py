@@ -68,6 +68,7 @@ class Chains:
     def __init__(self, alignment: Alignment) -> None:
         self.alignment, self.lineage = alignment, alignment.lineage
         self._reach: dict[tuple[int, int, Hops], Reach] = {}
+        self._anchored: dict[tuple[int, int, Hops], Reach] = {}
         self._hops: dict[tuple[int, Hops], dict[int, Reach]] = {}
         self._quoted: dict[int, frozenset[int]] = {}
 
@@ -113,10 +114,14 @@ class Chains:
 
     def reach(self, text: int, origin: int, hops: Hops = Hops.ALL) -> Reach:
         """Say which points of a text have a chain to which points of an origin."""
-        followed = self._follow(text, origin, hops)
-        if not followed.any():
-            return followed
-        return followed & (self.alignment.score(text, origin) >= self.alignment.constants.anchor)
+        key = text, origin, hops
+        if key not in self._anchored:
+            followed = self._follow(text, origin, hops)
+            if followed.any():
+                least = self.alignment.constants.anchor
+                followed = followed & (self.alignment.score(text, origin) >= least)
+            self._anchored[key] = followed
+        return self._anchored[key]
 
     def list_chains(self, text: int, point: int) -> list[Origin]:
         """List the origins of a point, best first, each with the links that lead there."""
