@@ -36,13 +36,23 @@ T = TypeVar("T")
 # Endpoints of the simulator: `simulator.hold("alpha")` keeps the answers of `alpha/m` back.
 NAMES = ("alpha", "beta", "gamma")
 # Endpoints with a manner of their own: one stops in the middle while its gate is held, one rejects
-# every key, one rejects each request once.
+# every key, one has no credit left, one rejects each request once.
 SPECIAL: dict[str, dict[str, Any]] = {
     "halfway": {"gate": "middle", "gate_after_tokens": 120, "chunk_tokens": 10},
     "broken": {"fault": "401_key"},
+    "unpaid": {},
     "fickle": {},
 }
-RULES = [{"endpoint": "fickle", "tries": "1", "fault": "401_key"}]
+# What a prompt must have for its first calls to fail.
+STORM = "in a storm"
+RULES = [
+    {"endpoint": "fickle", "tries": "1", "fault": "401_key"},
+    {"endpoint": "unpaid", "wire": "openai", "fault": "402_payment"},
+    {"endpoint": "alpha", "contains": STORM, "calls": "1", "fault": "429_retry_after"},
+    {"endpoint": "alpha", "contains": STORM, "calls": "2", "fault": "close_mid_stream"},
+    {"endpoint": "beta", "contains": STORM, "calls": "1", "fault": "500_server"},
+    {"endpoint": "beta", "contains": STORM, "calls": "2", "cut_after_tokens": 60},
+]
 PROMPT = "A booking service for a village hall that volunteers can run in an hour a week."
 
 

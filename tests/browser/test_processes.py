@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,8 +72,7 @@ def street(
     with copy_home(made_home, path) as home:
         configure(path, site.simulator, {"halfway": "halfway"})
         assert home.tell("wallet", "topup", "1").code == 0
-        with running(home, "worker"):
-            yield Street(home)
+        yield Street(home)
 
 
 @pytest.fixture
@@ -97,39 +96,44 @@ def test_words_come_from_another_process_and_a_restart_of_the_server_is_told_by_
 ) -> None:
     watch.allow("ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_EMPTY_RESPONSE")
     site.simulator.hold("middle")
-    with street.serving() as server:
-        watch.origins.add(street.url)
-        session = street.start()
-        tabs = [context.new_page(), context.new_page()]
-        for tab in tabs:
-            visit(tab, street, session)
-            expect(tab.locator(".tile .draft-text")).to_contain_text(re.compile(r"\w+ \w+ \w+"))
-        expect(tabs[0].locator(".balance")).to_have_text("$1.00")
-        assert street.home.tell("wallet", "topup", "2").code == 0
-        for tab in tabs:
-            expect(tab.locator(".balance")).to_have_text("$3.00")
-        server.kill()
-        server.wait()
-        for tab in tabs:
-            tab.bring_to_front()
-            expect(tab.get_by_role("status", name="Connection: reconnecting")).to_be_visible()
-            expect(tab.locator(".tile[data-job]")).to_have_count(1)
-            expect(tab.locator(".notice, .toast, [role=alert]:not(:empty)")).to_have_count(0)
-    # It is written while no server is there to tell of it.
-    site.simulator.release("middle")
-    with street.serving():
-        for tab in tabs:
-            tab.bring_to_front()
-            expect(tab.locator(".session")).to_have_attribute("data-state", "done")
-            expect(tab.get_by_role("status", name="Connection: live")).to_be_visible()
-        board = street.ask("GET", f"/sessions/{session['id']}/board")
-        for tab in tabs:
-            shown = tab.locator(".cards [data-doc]").evaluate_all(
-                "all => all.map((one) => one.dataset.doc)"
-            )
-            assert shown == [one["original_id"] for one in board["documents"]]
-            expect(tab.locator(".hero-money strong")).to_have_text(
-                f"${float(board['money']['spent']):.4f}"
-            )
-            expect(tab.locator(".notice, .toast, [role=alert]:not(:empty)")).to_have_count(0)
-        context.close()
+    with ExitStack() as workers:
+        with street.serving() as server:
+            watch.origins.add(street.url)
+            session = street.start()
+            tabs = [context.new_page(), context.new_page()]
+            visit(tabs[0], street, session)
+            # Nothing works on it yet.
+            expect(tabs[0].locator(".session")).to_have_attribute("data-state", "starting")
+            workers.enter_context(running(street.home, "worker"))
+            for tab in tabs:
+                visit(tab, street, session)
+                expect(tab.locator(".tile .draft-text")).to_contain_text(re.compile(r"\w+ \w+ \w+"))
+            expect(tabs[0].locator(".balance")).to_have_text("$1.00")
+            assert street.home.tell("wallet", "topup", "2").code == 0
+            for tab in tabs:
+                expect(tab.locator(".balance")).to_have_text("$3.00")
+            server.kill()
+            server.wait()
+            for tab in tabs:
+                tab.bring_to_front()
+                expect(tab.get_by_role("status", name="Connection: reconnecting")).to_be_visible()
+                expect(tab.locator(".tile[data-job]")).to_have_count(1)
+                expect(tab.locator(".notice, .toast, [role=alert]:not(:empty)")).to_have_count(0)
+        # It is written while no server is there to tell of it.
+        site.simulator.release("middle")
+        with street.serving():
+            for tab in tabs:
+                tab.bring_to_front()
+                expect(tab.locator(".session")).to_have_attribute("data-state", "done")
+                expect(tab.get_by_role("status", name="Connection: live")).to_be_visible()
+            board = street.ask("GET", f"/sessions/{session['id']}/board")
+            for tab in tabs:
+                shown = tab.locator(".cards [data-doc]").evaluate_all(
+                    "all => all.map((one) => one.dataset.doc)"
+                )
+                assert shown == [one["original_id"] for one in board["documents"]]
+                expect(tab.locator(".hero-money strong")).to_have_text(
+                    f"${float(board['money']['spent']):.4f}"
+                )
+                expect(tab.locator(".notice, .toast, [role=alert]:not(:empty)")).to_have_count(0)
+            context.close()
