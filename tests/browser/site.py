@@ -48,7 +48,13 @@ STORM = "in a storm"
 RULES = [
     {"endpoint": "fickle", "tries": "1", "fault": "401_key"},
     {"endpoint": "unpaid", "wire": "openai", "fault": "402_payment"},
-    {"endpoint": "alpha", "contains": STORM, "calls": "1", "fault": "429_retry_after"},
+    {
+        "endpoint": "alpha",
+        "contains": STORM,
+        "calls": "1",
+        "fault": "429_retry_after",
+        "retry_after": "1",
+    },
     {"endpoint": "alpha", "contains": STORM, "calls": "2", "fault": "close_mid_stream"},
     {"endpoint": "beta", "contains": STORM, "calls": "1", "fault": "500_server"},
     {"endpoint": "beta", "contains": STORM, "calls": "2", "cut_after_tokens": 60},

@@ -324,6 +324,21 @@ def list_static(source: Path) -> dict[str, int]:
     return found
 
 
+def list_unserved(program: Path, environment: dict[str, str]) -> list[str]:
+    """Serve the web app; list what the shells of its pages name and the server does not send."""
+    serve = [str(program), "serve", "--port", "0", "--no-worker"]
+    with subprocess.Popen(serve, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+        shells = [httpx2.get(f"{url}{path}").text for path in ("/", "/new", f"/sessions/{uuid4()}")]
+        named = {path for shell in shells for path in re.findall(r'"(/assets/[^"{]+\.\w+)"', shell)}
+        unserved = [path for path in sorted(named) if httpx2.get(url + path).status_code != 200]
+        process.terminate()
+    assert len(named) > 30
+    return unserved
+
+
+@pytest.mark.sentence(71)
 async def test_the_installed_wheel_leads_from_a_key_to_a_plan(
     newcomer: Newcomer, tmp_path: Path
 ) -> None:
@@ -343,6 +358,9 @@ async def test_the_installed_wheel_leads_from_a_key_to_a_plan(
     (site / "others.pth").write_text(f"{others}\n")
     # Every file of the web app came along: what runs is what is in the repository.
     assert list_static(site) == list_static(root / "src")
+    environment = newcomer.build_environment() | {"PATH": "/nowhere"}
+    program = tmp_path / "venv" / "bin" / "dialectic"
+    assert await asyncio.to_thread(list_unserved, program, environment) == []
     screen = await asyncio.to_thread(
         lambda: sit_at_terminal(
             ("run", PROMPT, "--out", "plans"),

@@ -111,11 +111,13 @@ function href(page, changes, hash) {
   return `/sessions/${page.id}${query.size ? `?${query}` : ""}${tab ? `#${tab}` : ""}`;
 }
 
-/** Load the modules that the state, the tab and the pick need. */
+/** Load the modules that the state, the tab and the pick need; the head and its buttons do not wait for a tab. */
 async function need(page) {
   const now = stateOf(page.model);
-  const wanted = [page.model.needs.length && "needs", now === "done" && "outcome", Object.keys(page.pick).length && "inspector", page.tab !== "board" && page.tab, page.moment !== null && "replay"];
-  await Promise.all(wanted.filter((name) => LAZY.includes(name) && !loaded[name]).map(bring));
+  const isMissing = (name) => LAZY.includes(name) && !loaded[name];
+  if (isMissing(page.tab)) bring(page.tab);
+  const wanted = [page.model.needs.length && "needs", now === "done" && "outcome", Object.keys(page.pick).length && "inspector", page.moment !== null && "replay"];
+  await Promise.all(wanted.filter(isMissing).map(bring));
   if (loaded.needs) for (const code of loaded.needs.unpriced(page.model)) priceOf(page, code, code === "stale" ? "/refresh" : "/continue");
 }
 
@@ -151,7 +153,17 @@ export function event(page, event) {
   page.change(withOwnRating(next, fitting));
   foldOutOfSight(page, before);
   tellPeople(page, before);
+  if (stateOf(page.model) === "done" && stateOf(before) !== "done" && page.model.stages.every((stage) => stage.status === "complete")) loadPlan(page);
   need(page);
+}
+
+/** The plan is assembled when the last stage has ended, and no event carries it. */
+async function loadPlan(page) {
+  try {
+    const { plan } = await get(`/sessions/${page.id}/board`);
+    page.change({ ...page.model, plan });
+    draw();
+  } catch { /* the connection's sign tells; a reload shows it */ }
 }
 
 /** A rating of one's own comes as feedback from another tab or device. */
