@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import stat
 import subprocess
 import sys
@@ -11,7 +12,9 @@ import venv
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import uuid4
 
+import httpx2
 import pytest
 
 from dialectic.config_file import read_config

@@ -65,7 +65,7 @@ export async function busily(name, work) {
 // -- what a person types --------------------------------------------------------------------------
 
 const PREFIX = "dialectic:";
-// Kept too, but nobody misses it.
+// Kept too, but it is not text that a person would miss.
 const NOT_TYPED = /^(chat:choice|chat:pending|search:)/;
 let hasForgotten = false;
 
