@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import httpx2
 
@@ -37,15 +37,32 @@ T = TypeVar("T")
 # Endpoints of the simulator: `simulator.hold("alpha")` keeps the answers of `alpha/m` back.
 NAMES = ("alpha", "beta", "gamma")
 # Endpoints with a manner of their own: one stops in the middle while its gate is held, one rejects
-# every key, one rejects each request once.
+# every key, one has no credit left, one rejects each request once.
 SPECIAL: dict[str, dict[str, Any]] = {
     "halfway": {"gate": "middle", "gate_after_tokens": 120, "chunk_tokens": 10},
     "broken": {"fault": "401_key"},
+    "unpaid": {},
     "fickle": {},
 }
 # Two more write texts whose claims, critics and fates are known (`tests.browser.planted`).
 SPECIAL |= planted.build_endpoints()
-RULES = [{"endpoint": "fickle", "tries": "1", "fault": "401_key"}, *planted.list_rules()]
+# What a prompt must have for its first calls to fail.
+STORM = "in a storm"
+RULES: list[dict[str, Any]] = [
+    {"endpoint": "fickle", "tries": "1", "fault": "401_key"},
+    {"endpoint": "unpaid", "wire": "openai", "fault": "402_payment"},
+    {
+        "endpoint": "alpha",
+        "contains": STORM,
+        "calls": "1",
+        "fault": "429_retry_after",
+        "retry_after": "1",
+    },
+    {"endpoint": "alpha", "contains": STORM, "calls": "2", "fault": "close_mid_stream"},
+    {"endpoint": "beta", "contains": STORM, "calls": "1", "fault": "500_server"},
+    {"endpoint": "beta", "contains": STORM, "calls": "2", "cut_after_tokens": 60},
+    *planted.list_rules(),
+]
 PROMPT = "A booking service for a village hall that volunteers can run in an hour a week."
 
 
@@ -63,6 +80,15 @@ class Site:
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine where the server lives, and wait for it."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(PATIENCE_S)
+
+    def add_colleagues(self) -> tuple[Person, Person]:
+        """Add two users who work in one organisation."""
+        first, second = self.add_user(), self.add_user()
+        place = UUID(first.ask("POST", "/organizations", {"name": f"Hall {uuid4().hex[:8]}"})["id"])
+        inside = Person(self, self.call(self.api.enter(first.user, place)))
+        member = {"name": second.ask("GET", "/me")["name"], "role": "member"}
+        inside.ask("PUT", "/members", member)
+        return inside, Person(self, self.call(self.api.enter(second.user, place)))
 
     def add_user(
         self, name: str = "", scopes: set[Scope] | None = None, *, is_funded: bool = True

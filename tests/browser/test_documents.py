@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Error as PlaywrightError
 
+from dialectic.app.rendering import get_renderings
 from tests.browser.conftest import PHONE, Open, Watch
 from tests.browser.site import NAMES, Person, Site
 from tests.browser.test_for_everyone import list_too_wide
@@ -87,6 +90,7 @@ def test_a_document_is_shown_with_its_contents_and_whose_it_is(
     expect(page).to_have_title(re.compile("Thesis by architect · Village hall · Dialectic"))
 
 
+@pytest.mark.sentence(34)
 def test_a_label_in_a_text_resolves_to_the_seat_that_wrote_it(
     open_context: Open, site: Site, argued: tuple[Person, dict[str, Any]]
 ) -> None:
@@ -199,6 +203,7 @@ def test_an_older_version_says_so_and_leads_to_the_newest(
     expect(page.get_by_text("This is version 1 of 2.")).to_be_visible()
 
 
+@pytest.mark.sentence(38)
 def test_sixteen_hostile_documents_do_nothing_and_stay_inside_their_column(
     page: Page, site: Site, anna: Person
 ) -> None:
@@ -216,6 +221,7 @@ def test_sixteen_hostile_documents_do_nothing_and_stay_inside_their_column(
         expect(found).to_have_count(0)
 
 
+@pytest.mark.sentence(37)
 def test_a_document_of_a_megabyte_is_shown_searched_edited_and_saved(
     page: Page, site: Site, anna: Person, watch: Watch
 ) -> None:
@@ -223,6 +229,8 @@ def test_a_document_of_a_megabyte_is_shown_searched_edited_and_saved(
     text = "\n\n".join(sections) + "\n\nThe needle is here.\n"
     assert len(text) > 1_000_000
     one = write_thesis(anna, text)
+    rendered = get_renderings(site.api.engine)
+    before = rendered.count
     read(page, site, one["id"])
     expect(page.get_by_role("navigation", name="Contents").get_by_role("link")).to_have_count(420)
     assert page.evaluate("() => window.find('The needle is here')")
@@ -237,8 +245,35 @@ def test_a_document_of_a_megabyte_is_shown_searched_edited_and_saved(
     expect(page.locator(".doc-text")).to_contain_text("And found.")
     saved = [path for path in watch.list_paths("/api/v1/contributions/") if path.endswith("/html")]
     assert len(saved) == len(set(saved)) + 1
+    assert rendered.count - before == len(set(saved))
 
 
+@pytest.mark.sentence(37)
+def test_other_requests_are_answered_while_a_megabyte_is_rendered_once_for_all_who_ask(
+    page: Page, site: Site, anna: Person
+) -> None:
+    paragraph = "Volunteers book the hall, and **pay** nothing. " * 50
+    one = write_thesis(anna, f"{paragraph}\n\n" * 440)
+    page.goto(f"{site.url}/settings/appearance")
+    before = get_renderings(site.api.engine).count
+
+    order = page.evaluate(
+        """async (id) => {
+          const order = [];
+          const ask = (name, path) => fetch(`/api/v1${path}`).then((one) => one.text()).then(() => order.push(name));
+          const both = ["first", "second"].map((name) => ask(name, `/contributions/${id}/html?for=${name}`));
+          await ask("me", "/me");
+          await Promise.all(both);
+          return order;
+        }""",
+        one["id"],
+    )
+
+    assert order[0] == "me"
+    assert get_renderings(site.api.engine).count == before + 1
+
+
+@pytest.mark.sentence(40)
 def test_printing_gives_the_text_the_title_and_no_control(
     page: Page, site: Site, anna: Person
 ) -> None:
@@ -263,6 +298,7 @@ def test_printing_gives_the_text_the_title_and_no_control(
 # -- what changed, side by side --------------------------------------------------------------------
 
 
+@pytest.mark.sentence(36)
 def test_the_diff_of_two_versions_marks_exactly_the_words_that_differ(
     page: Page, site: Site, anna: Person
 ) -> None:
@@ -282,6 +318,7 @@ def test_the_diff_of_two_versions_marks_exactly_the_words_that_differ(
     expect(page).to_have_url(re.compile(f"with={first['original_id']}"))
 
 
+@pytest.mark.sentence(35)
 @pytest.mark.parametrize("width", [1440, 1024, 768])
 def test_compare_keeps_equal_headings_at_equal_heights(
     open_context: Open, site: Site, argued: tuple[Person, dict[str, Any]], width: int
@@ -369,6 +406,7 @@ def test_on_a_phone_compare_shows_one_document_and_keeps_the_section(
 # -- editing ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.sentence(30)
 def test_an_edit_makes_its_readers_stale_in_every_tab_and_regenerate_writes_just_these(
     context: BrowserContext, site: Site, anna: Person
 ) -> None:
@@ -378,8 +416,10 @@ def test_an_edit_makes_its_readers_stale_in_every_tab_and_regenerate_writes_just
     critiques = list_documents(anna, session, "antithesis")
     about = [one["original_id"] for one in critiques if one["about_id"] == thesis["original_id"]]
     assert len(about) == 2
-    reader, page = context.new_page(), context.new_page()
+    reader, board, page = context.new_page(), context.new_page(), context.new_page()
     read(reader, site, about[0])
+    board.goto(f"{site.url}/sessions/{session['id']}")
+    expect(board.locator(".session")).to_have_attribute("data-state", "done")
     read(page, site, thesis["id"], "?mode=edit")
     expect(page.get_by_text("Saving leaves 2 documents")).to_be_visible()
 
@@ -388,6 +428,9 @@ def test_an_edit_makes_its_readers_stale_in_every_tab_and_regenerate_writes_just
 
     reader.bring_to_front()
     expect(reader.get_by_text("has a newer version")).to_be_visible()
+    board.bring_to_front()
+    expect(board.locator(".session")).to_have_attribute("data-detail", "stale")
+    expect(board.locator(".stages .chip").filter(has_text="stale")).to_have_count(2)
     page.bring_to_front()
     page.get_by_role("button", name=re.compile("Regenerate 2 documents about")).click()
     expect(page.get_by_text("written from an older version of this one")).to_have_count(0)
@@ -397,17 +440,25 @@ def test_an_edit_makes_its_readers_stale_in_every_tab_and_regenerate_writes_just
     assert not any(one["is_stale"] for one in now.values())
     reader.bring_to_front()
     expect(reader.get_by_role("link", name="Show version 2")).to_be_visible()
+    board.bring_to_front()
+    expect(board.locator(".session[data-detail]")).to_have_count(0)
 
 
+@pytest.mark.sentence(32)
 def test_two_people_edit_and_the_second_sees_both_texts_and_loses_none(
-    page: Page, site: Site, anna: Person, watch: Watch
+    open_context: Open, site: Site, watch: Watch
 ) -> None:
     watch.allow("status of 412")
-    one = write_thesis(anna, "A hall.")
-    read(page, site, one["id"], "?mode=edit")
-    write(page, "A hall, by me.")
-    anna.ask("PUT", f"/contributions/{one['id']}", {"content": "A hall, by them."})
+    mira, ben = site.add_colleagues()
+    one = write_thesis(mira, "A hall.")
+    page, other = open_context(mira).new_page(), open_context(ben).new_page()
+    for each, text in ((page, "A hall, by me."), (other, "A hall, by them.")):
+        read(each, site, one["id"], "?mode=edit")
+        write(each, text)
+    other.keyboard.press("Control+s")
+    expect(other.locator(".doc-text")).to_have_text("A hall, by them.")
     expect(page.get_by_text("saved version 3")).to_be_visible()
+    expect(page.get_by_label("Text in Markdown")).to_have_value("A hall, by me.")
     page.keyboard.press("Control+s")
 
     expect(page.get_by_role("heading", name=re.compile("saved version 3"))).to_be_focused()
@@ -418,11 +469,12 @@ def test_two_people_edit_and_the_second_sees_both_texts_and_loses_none(
     page.get_by_role("button", name="Save mine as version 4").click()
 
     expect(page.locator(".doc-text")).to_have_text("A hall, by me.")
-    versions = anna.ask("GET", f"/contributions/{one['id']}/versions")["items"]
-    texts = [anna.ask("GET", f"/contributions/{each['id']}")["content"] for each in versions]
+    versions = ben.ask("GET", f"/contributions/{one['id']}/versions")["items"]
+    texts = [ben.ask("GET", f"/contributions/{each['id']}")["content"] for each in versions]
     assert [text.strip() for text in texts[1:]] == ["A hall.", "A hall, by them.", "A hall, by me."]
 
 
+@pytest.mark.sentence(39)
 def test_unsaved_text_survives_a_reload_a_sign_in_that_ended_and_a_crash(
     context: BrowserContext, site: Site, anna: Person, watch: Watch
 ) -> None:
@@ -436,7 +488,9 @@ def test_unsaved_text_survives_a_reload_a_sign_in_that_ended_and_a_crash(
     page.reload()
     field = page.get_by_label("Text in Markdown")
     expect(field).to_have_value("A hall that I have not saved.")
-    page.close(run_before_unload=False)
+    # The process of the tab dies, as in a crash of the browser.
+    with page.expect_event("crash"), suppress(PlaywrightError):
+        page.goto("chrome://crash")
     page = context.new_page()
     page.on("dialog", lambda dialog: dialog.accept())
     read(page, site, one["id"])
@@ -452,6 +506,29 @@ def test_unsaved_text_survives_a_reload_a_sign_in_that_ended_and_a_crash(
     page.keyboard.press("Enter")
     expect(page.locator(".doc-text")).to_have_text("A hall that I have not saved. Yet.")
     expect(page.get_by_text("is not saved yet")).to_have_count(0)
+
+
+@pytest.mark.sentence(39, 51)
+def test_signing_out_asks_before_it_discards_text_and_leaves_none_of_it_behind(
+    page: Page, site: Site, anna: Person, watch: Watch
+) -> None:
+    watch.allow("status of 401")
+    one = write_thesis(anna, "A hall.")
+    read(page, site, one["id"], "?mode=edit")
+    write(page, "A hall that I have not saved.")
+    page.wait_for_function("() => JSON.stringify({...localStorage}).includes('not saved')")
+    page.get_by_role("button", name="Account").click()
+    page.get_by_role("button", name="Sign out").click()
+    question = page.get_by_role("dialog", name="Sign out and discard your text?")
+    question.get_by_role("button", name="Leave it").click()
+    expect(page.get_by_label("Text in Markdown")).to_have_value("A hall that I have not saved.")
+
+    page.get_by_role("button", name="Account").click()
+    page.get_by_role("button", name="Sign out").click()
+    question.get_by_role("button", name="Sign out").click()
+
+    expect(page).to_have_url(re.compile("/sign-in"))
+    assert page.evaluate("() => Object.keys(localStorage)") == []
 
 
 def test_the_preview_follows_the_text_and_its_scrolling(

@@ -42,6 +42,7 @@ def settle(page: Page) -> None:
     expect(page.get_by_text("Comparing with what its author read")).to_have_count(0)
 
 
+@pytest.mark.sentence(59)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_on_documents(
     open_context: Open, site: Site, argued: tuple[Person, dict[str, str]], scheme: str
@@ -64,6 +65,7 @@ def test_axe_finds_nothing_on_documents(
     check_axe(page)
 
 
+@pytest.mark.sentence(62)
 @pytest.mark.parametrize("width", [390, 320])
 def test_nothing_of_a_document_scrolls_sideways_or_is_too_small_for_a_thumb(
     open_context: Open, site: Site, argued: tuple[Person, dict[str, str]], width: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Page, Route, expect
 
 from dialectic.core.access import Scope
@@ -11,6 +12,7 @@ from tests.browser.conftest import Open, Watch
 from tests.browser.site import Person, Site
 
 
+@pytest.mark.sentence(1)
 def test_an_empty_home_explains_itself_and_offers_examples(page: Page, site: Site) -> None:
     page.goto(site.url)
 

@@ -80,6 +80,7 @@ def settle(page: Page) -> None:
     expect(page.locator("main .blank")).to_have_count(0)
 
 
+@pytest.mark.sentence(59)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_on_any_page(
     open_context: Open, site: Site, busy: Person, watch: Watch, scheme: str
@@ -106,6 +107,7 @@ def test_axe_finds_nothing_on_any_page(
         check_axe(page)
 
 
+@pytest.mark.sentence(59)
 def test_axe_finds_nothing_where_someone_signs_in_or_begins(
     open_context: Open, site: Site, anna: Person, watch: Watch
 ) -> None:
@@ -122,6 +124,7 @@ def test_axe_finds_nothing_where_someone_signs_in_or_begins(
     check_axe(page)
 
 
+@pytest.mark.sentence(62)
 @pytest.mark.parametrize("width", [390, 320])
 def test_nothing_scrolls_sideways_or_is_too_small_for_a_thumb(
     open_context: Open, site: Site, busy: Person, watch: Watch, width: int
@@ -167,6 +170,7 @@ def test_the_way_through_the_pages_works_by_keys_alone(
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
 
 
+@pytest.mark.sentence(61)
 def test_focus_is_never_lost_when_something_opens_closes_or_moves(
     page: Page, site: Site, busy: Person
 ) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Open, Watch
@@ -28,6 +29,7 @@ def serving(home: Home) -> Iterator[str]:
         wait_for(server)
 
 
+@pytest.mark.sentence(49)
 def test_without_a_token_the_page_works_and_the_first_token_closes_it_with_its_text_kept(
     open_context: Open, watch: Watch, made_home: Path, tmp_path: Path
 ) -> None:

@@ -49,6 +49,7 @@ def drop_file(page: Page, name: str, data: bytes, kind: str = "") -> None:
         page.dispatch_event(".prompt-field", event, {"dataTransfer": carried})
 
 
+@pytest.mark.sentence(1)
 def test_an_example_of_the_first_page_leads_to_a_quote_without_a_key(
     page: Page, site: Site
 ) -> None:
@@ -63,6 +64,7 @@ def test_an_example_of_the_first_page_leads_to_a_quote_without_a_key(
     expect_seats(page, "architect", "pragmatist", "skeptic")
 
 
+@pytest.mark.sentence(2)
 def test_a_quote_is_asked_for_once_after_the_last_keystroke(
     page: Page, site: Site, watch: Watch
 ) -> None:
@@ -75,6 +77,7 @@ def test_a_quote_is_asked_for_once_after_the_last_keystroke(
     assert len(watch.list_paths("/api/v1/quotes")) == 1
 
 
+@pytest.mark.sentence(2)
 def test_an_older_quote_that_comes_late_is_never_shown(page: Page, site: Site) -> None:
     held: list[Route] = []
 
@@ -100,6 +103,7 @@ def test_an_older_quote_that_comes_late_is_never_shown(page: Page, site: Site) -
     expect(page.locator(".quote")).not_to_contain_text("first prompt")
 
 
+@pytest.mark.sentence(3)
 def test_starting_ten_times_makes_one_project_and_one_session(
     page: Page, site: Site, anna: Person, watch: Watch
 ) -> None:
@@ -121,6 +125,7 @@ def test_starting_ten_times_makes_one_project_and_one_session(
     expect(page.get_by_label("What should they argue about?")).to_have_value("")
 
 
+@pytest.mark.sentence(3)
 def test_a_start_whose_answer_is_lost_is_asked_again_under_the_same_key(
     page: Page, site: Site, anna: Person, watch: Watch
 ) -> None:
@@ -174,6 +179,7 @@ def test_a_start_that_is_refused_says_why_and_keeps_everything(
     expect(page.get_by_label("What should they argue about?")).to_have_value(PROMPT)
 
 
+@pytest.mark.sentence(4)
 def test_a_dropped_docx_becomes_the_prompt_and_can_be_taken_back(page: Page, site: Site) -> None:
     open_new(page, site)
     fill_prompt(page, "Typed before.")
@@ -185,6 +191,7 @@ def test_a_dropped_docx_becomes_the_prompt_and_can_be_taken_back(page: Page, sit
     expect(field).to_have_value("Typed before.")
 
 
+@pytest.mark.sentence(4)
 @pytest.mark.parametrize(
     ("name", "data", "told"),
     [
@@ -205,6 +212,7 @@ def test_a_file_that_cannot_be_read_says_so_and_changes_nothing(
     assert anna.ask("GET", "/projects")["items"] == []
 
 
+@pytest.mark.sentence(5)
 def test_one_model_on_two_seats_has_two_numbers_and_two_colours(
     page: Page, site: Site, anna: Person
 ) -> None:
@@ -242,6 +250,7 @@ def test_seats_are_moved_by_keys_by_buttons_and_by_dragging(page: Page, site: Si
     expect(page.locator("#seat-1")).to_be_focused()
 
 
+@pytest.mark.sentence(6)
 def test_a_model_without_a_key_cannot_be_chosen_and_names_the_variable(
     page: Page, site: Site
 ) -> None:
@@ -253,6 +262,7 @@ def test_a_model_without_a_key_cannot_be_chosen_and_names_the_variable(
     expect(row.get_by_role("button")).to_have_count(0)
 
 
+@pytest.mark.sentence(7)
 def test_a_prompt_that_was_not_started_is_there_after_the_browser_was_killed(
     open_context: Open, site: Site, anna: Person
 ) -> None:
@@ -383,6 +393,7 @@ def test_a_further_session_of_a_project_needs_no_prompt(
     assert session["description"] == "For the winter only."
 
 
+@pytest.mark.sentence(59)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_on_the_new_page_in_any_state(
     open_context: Open, site: Site, anna: Person, scheme: str
@@ -405,6 +416,7 @@ def test_axe_finds_nothing_on_the_new_page_in_any_state(
     check_axe(page)
 
 
+@pytest.mark.sentence(62)
 @pytest.mark.parametrize("width", [390, 320])
 def test_the_new_page_fits_a_phone_and_starts_within_reach(
     open_context: Open, site: Site, anna: Person, width: int
@@ -453,6 +465,7 @@ def test_from_prompt_to_session_by_keys_alone(page: Page, site: Site) -> None:
     assert page.evaluate("() => document.activeElement !== document.body")
 
 
+@pytest.mark.sentence(68)
 def test_on_a_slow_line_the_frame_is_there_before_the_data_and_nothing_is_asked_twice(
     page: Page, site: Site, watch: Watch
 ) -> None:
@@ -469,6 +482,7 @@ def test_on_a_slow_line_the_frame_is_there_before_the_data_and_nothing_is_asked_
     assert len(asked) == len(set(asked))
 
 
+@pytest.mark.sentence(64)
 def test_without_motion_and_in_forced_colours_the_new_page_tells_the_same(
     open_context: Open, site: Site, anna: Person
 ) -> None:

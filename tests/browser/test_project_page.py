@@ -335,6 +335,7 @@ def test_a_token_that_may_only_read_sees_the_plan_and_no_way_to_change_it(
     expect(find_card(page, "Keys").get_by_role("checkbox")).to_be_disabled()
 
 
+@pytest.mark.sentence(59)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_on_the_project_page_in_any_state(
     open_context: Open, project: PlannedProject, anna: Person, scheme: str
@@ -364,6 +365,7 @@ def test_axe_finds_nothing_on_the_project_page_in_any_state(
     check_axe(page)
 
 
+@pytest.mark.sentence(62)
 @pytest.mark.parametrize("width", [390, 320])
 def test_the_project_page_fits_a_phone(open_context: Open, anna: Person, width: int) -> None:
     project = PlannedProject(anna, "A very long name of a project that needs two lines of a phone")

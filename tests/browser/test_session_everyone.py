@@ -61,6 +61,7 @@ def states(site: Site) -> tuple[Person, dict[str, dict[str, Any]]]:
     return person, made
 
 
+@pytest.mark.sentence(59)
 def test_axe_finds_nothing_in_any_state_light_or_dark(
     open_context: Open, site: Site, states: tuple[Person, dict[str, dict[str, Any]]]
 ) -> None:
@@ -82,6 +83,7 @@ def test_axe_finds_nothing_in_any_state_light_or_dark(
             check_axe(page)
 
 
+@pytest.mark.sentence(59)
 def test_axe_finds_nothing_while_calls_run_and_details_are_open(
     open_context: Open, site: Site, anna: Person
 ) -> None:
@@ -132,6 +134,7 @@ def test_the_gate_is_passed_by_keys_alone(page: Page, site: Site, anna: Person) 
     assert page.evaluate("() => document.activeElement !== document.body")
 
 
+@pytest.mark.sentence(61)
 def test_the_focus_stays_on_a_place_when_its_document_lands(
     page: Page, site: Site, anna: Person
 ) -> None:
@@ -149,6 +152,7 @@ def test_the_focus_stays_on_a_place_when_its_document_lands(
     expect(place).to_be_focused()
 
 
+@pytest.mark.sentence(62)
 @pytest.mark.parametrize("width", [390, 320])
 def test_on_a_phone_nothing_scrolls_sideways_and_every_target_fits_a_thumb(
     open_context: Open, site: Site, states: tuple[Person, dict[str, dict[str, Any]]], width: int
@@ -176,6 +180,7 @@ def test_on_a_phone_nothing_scrolls_sideways_and_every_target_fits_a_thumb(
     assert sheet["y"] > PHONE["height"] * 0.2
 
 
+@pytest.mark.sentence(65)
 def test_a_screen_reader_hears_few_sentences_and_a_failure_once(
     page: Page, site: Site, anna: Person
 ) -> None:
@@ -305,6 +310,7 @@ def test_a_session_of_six_seats_is_one_request_few_elements_and_small_changes(
     assert 0 < changed <= 40
 
 
+@pytest.mark.sentence(67)
 def test_the_first_view_asks_twice_and_is_within_its_bytes(
     open_context: Open,
     site: Site,

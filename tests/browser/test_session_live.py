@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Watch
+from dialectic.db.tables import notifications
+from tests.browser.conftest import Open, Watch
+from tests.browser.cutting_line import open_cutting_line
 from tests.browser.site import NAMES, Person, Site
 
 THREE = [f"{name}/m" for name in NAMES]
@@ -37,6 +39,7 @@ def find_card(page: Page, seat: int) -> str:
     return f".cards .place.seat-{seat}"
 
 
+@pytest.mark.sentence(8)
 def test_a_document_lands_by_its_event_alone_in_its_place_and_moves_nothing_above(
     page: Page, site: Site, anna: Person, watch: Watch
 ) -> None:
@@ -59,6 +62,7 @@ def test_a_document_lands_by_its_event_alone_in_its_place_and_moves_nothing_abov
     assert len(list_asked(watch)) == asked
 
 
+@pytest.mark.sentence(9)
 def test_words_appear_while_a_call_runs_and_begin_its_document(
     page: Page, site: Site, anna: Person
 ) -> None:
@@ -81,31 +85,44 @@ def test_words_appear_while_a_call_runs_and_begin_its_document(
     assert " ".join(content.split()).startswith(" ".join(told.split())[:-20])
 
 
-def test_progress_never_goes_back_and_ends_where_the_server_is(
+# Notes what the bar says whenever it changes, and what the last events said at that moment.
+WATCH_BAR = """
+async () => {
+  const { listen } = await import(`${document.documentElement.dataset.base}/js/stream.js`);
+  const bar = document.querySelector(".hero [role=progressbar]");
+  const stages = new Map();
+  const count = (key) => ["thesis", "antithesis"].reduce((sum, slug) => sum + (stages.get(slug)?.[key] ?? 0), 0);
+  window.told = [];
+  listen(({ event }) => (event?.data?.stages ?? []).forEach((stage) => stages.set(stage.slug, stage)));
+  new MutationObserver(() => window.told.push([bar.ariaValueNow, bar.ariaValueText, count("finished"), count("planned")]))
+    .observe(bar, { attributes: true });
+}
+"""
+
+
+@pytest.mark.sentence(11)
+def test_progress_never_goes_back_and_is_the_servers_at_every_event(
     page: Page, site: Site, anna: Person
 ) -> None:
-    session = anna.make_session(models=["alpha/m", "beta/m"], until="paralysis")
+    session = anna.make_session(models=["alpha/m", "beta/m"], until="antithesis")
     visit(page, site, session)
-    page.evaluate(
-        """() => {
-          const bar = document.querySelector(".hero [role=progressbar]");
-          window.told = [];
-          new MutationObserver(() => window.told.push([bar.ariaValueNow, bar.ariaValueText]))
-            .observe(bar, { attributes: true });
-        }"""
-    )
+    page.evaluate(WATCH_BAR)
 
     anna.start(session)
 
     expect(page.locator(".session")).to_have_attribute("data-state", "done")
     told = page.evaluate("window.told")
-    numbers = [int(now) for now, _ in told]
+    numbers = [int(now) for now, *_ in told]
     assert numbers == sorted(numbers)
-    assert all(text.startswith(f"{now} of ") for now, text in told)
+    assert len(set(numbers)) > 1
+    for now, text, finished, planned in told:
+        assert int(now) == finished
+        assert text == f"{finished} of {planned} calls"
     board = anna.ask("GET", f"/sessions/{session['id']}/board")
     assert numbers[-1] == sum(stage["finished"] for stage in board["stages"])
 
 
+@pytest.mark.sentence(19, 20)
 def test_a_page_opened_while_events_pour_in_shows_each_document_once(
     page: Page, site: Site, anna: Person, watch: Watch
 ) -> None:
@@ -121,14 +138,16 @@ def test_a_page_opened_while_events_pour_in_shows_each_document_once(
         "all => all.map((one) => one.dataset.doc)"
     )
     assert sorted(shown) == sorted(one["original_id"] for one in board["documents"])
-    # A whole run costs the page its snapshot, but no question in between; the outcome asks what
-    # survived.
+    # A whole run costs the page its snapshot and, if it saw the end, the plan and what survived:
+    # nothing in between.
     place = f"/api/v1/sessions/{session['id']}"
     asked = [path.partition("?")[0] for path in list_asked(watch)]
     assert asked[:2] == ["/api/v1/me", f"{place}/board"]
-    assert set(asked[2:]) <= {f"{place}/claims", f"{place}/worth"}
+    assert sorted(set(asked[2:])) == sorted(asked[2:])
+    assert set(asked[2:]) <= {f"{place}/board", f"{place}/claims", f"{place}/worth"}
 
 
+@pytest.mark.sentence(15)
 def test_a_reload_in_the_middle_of_a_run_shows_the_same_page(
     page: Page, site: Site, anna: Person
 ) -> None:
@@ -138,55 +157,94 @@ def test_a_reload_in_the_middle_of_a_run_shows_the_same_page(
     page.set_viewport_size({"width": 1280, "height": 420})
     visit(page, site, session)
     expect(page.locator(".cards [data-doc]")).to_have_count(2)
-    page.locator(".place-foot a").first.click()
-    picked = page.locator(".inspector-title").inner_text()
-    page.evaluate("scrollTo(0, 90)")
+    for tab, thing, chosen in (
+        ("Board", ".place-foot a", ".place:has([aria-current])"),
+        ("Jobs", ".jobs .dot.done", ".jobs .dot[aria-current]"),
+    ):
+        page.get_by_role("tab", name=tab).click()
+        page.locator(thing).first.click()
+        expect(page.locator(".inspector")).to_be_visible()
+        picked = page.url
+        page.evaluate("scrollTo(0, 90)")
 
-    page.reload()
+        page.reload()
 
-    expect(page.locator(".inspector-title")).to_have_text(picked)
-    expect(page.locator(".cards [data-doc]")).to_have_count(2)
-    expect(page.locator(".place:has([aria-current])")).to_have_count(1)
-    page.wait_for_function("scrollY === 90")
+        expect(page.get_by_role("tab", name=tab)).to_have_attribute("aria-selected", "true")
+        expect(page.locator(".inspector")).to_be_visible()
+        expect(page).to_have_url(picked)
+        expect(page.locator(chosen)).to_have_count(1)
+        page.wait_for_function("scrollY === 90")
 
 
-def test_a_line_that_breaks_again_and_again_loses_and_doubles_nothing(
-    page: Page, context: BrowserContext, site: Site, anna: Person, watch: Watch
+# Keeps the documents that events brought, in their order.
+KEEP_ARRIVALS = """
+async () => {
+  const { listen } = await import(`${document.documentElement.dataset.base}/js/stream.js`);
+  window.arrived = [];
+  listen(({ event }) => { if (event?.data?.document) window.arrived.push([event.type, event.data.document.id]); });
+}
+"""
+
+
+@pytest.mark.sentence(17)
+def test_a_stream_that_is_cut_after_every_fifth_event_loses_and_doubles_nothing(
+    open_context: Open, site: Site, anna: Person, watch: Watch
 ) -> None:
-    watch.allow("ERR_INTERNET_DISCONNECTED|ERR_FAILED|Failed to load resource")
-    session = anna.make_session(models=THREE, until="antithesis")
-    visit(page, site, session)
-    for name in NAMES:
-        site.simulator.hold(name)
-    anna.start(session)
-    for count, name in enumerate(NAMES, start=1):
-        context.set_offline(True)
-        expect(page.get_by_role("status", name="Connection: offline")).to_be_visible()
-        site.simulator.release(name)
-        context.set_offline(False)
-        expect(page.locator(".cards [data-doc]")).to_have_count(count)
+    watch.allow("ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_CONNECTION|ERR_EMPTY_RESPONSE|ERR_SOCKET")
+    session = anna.make_session(until="antithesis")
+    with open_cutting_line(site, events=5) as line:
+        watch.origins.add(line.url)
+        context = open_context()
+        context.add_cookies([line.sign_in(anna)])  # type: ignore[list-item]
+        page = context.new_page()
+        page.goto(f"{line.url}/sessions/{session['id']}")
+        expect(page.locator(".hero .sentence").first).to_be_visible()
+        page.evaluate(KEEP_ARRIVALS)
 
-    expect(page.locator(".session")).to_have_attribute("data-state", "done")
-    expect(page.locator(".cross [data-doc]")).to_have_count(9)
+        anna.start(session)
+
+        expect(page.locator(".session")).to_have_attribute("data-state", "done", timeout=60_000)
+        expect(page.locator(".cards [data-doc]")).to_have_count(2)
+        expect(page.locator(".cross [data-doc]")).to_have_count(4)
+        arrived = page.evaluate("window.arrived")
+        context.close()
+    board = anna.ask("GET", f"/sessions/{session['id']}/board")
+    assert line.cuts > 1
+    told = [tuple(one) for one in arrived]
+    assert len(told) == len(set(told))
+    assert {document for _, document in told} == {one["id"] for one in board["documents"]}
 
 
-def test_two_seats_of_one_model_have_their_own_numbers_colours_and_cards(
+@pytest.mark.sentence(5)
+def test_two_seats_of_one_model_have_their_own_numbers_colours_and_cards_everywhere(
     page: Page, site: Site, anna: Person
 ) -> None:
     session = anna.make_session(models=["alpha/m", "alpha/m"])
     anna.start(session)
     visit(page, site, session)
-
     expect(page.locator(".cards [data-doc]")).to_have_count(2)
-    names = page.locator(".cards .seat").all_inner_texts()
-    colours = page.locator(".cards .seat").evaluate_all(
-        "all => all.map((one) => getComputedStyle(one).color)"
-    )
-    assert names == ["1", "2"]
-    assert len(set(colours)) == 2
-    assert page.locator(".rail-seats .seat").all_inner_texts() == ["1", "2"]
+    # The board's cards, the rail, the columns of jobs, the lanes of the timeline, two documents.
+    found = {
+        "board": ".cards .seat",
+        "board#": ".rail-seats .seat",
+        "jobs": ".jobs thead .seat",
+        "time": ".lane .seat",
+    }
+    for tab, seats in found.items():
+        page.goto(f"{site.url}/sessions/{session['id']}#{tab.rstrip('#')}")
+        expect(page.locator(seats)).to_have_text(["1", "2"])
+        colours = page.locator(seats).evaluate_all(
+            "all => all.map((one) => getComputedStyle(one).color)"
+        )
+        assert len(set(colours)) == 2, tab
+    documents = anna.ask("GET", f"/sessions/{session['id']}/board")["documents"]
+    for one in documents:
+        page.goto(f"{site.url}/documents/{one['id']}")
+        expect(page.locator(".doc-bar .seat").first).to_have_text(str(one["seat"]))
+    assert sorted(one["seat"] for one in documents) == [1, 2]
 
 
+@pytest.mark.sentence(22)
 def test_a_call_that_is_silent_for_a_minute_turns_amber_and_offers_retry_and_another_model(
     page: Page, site: Site, anna: Person
 ) -> None:
@@ -216,14 +274,21 @@ def test_a_call_that_is_silent_for_a_minute_turns_amber_and_offers_retry_and_ano
     expect(page.locator(".cards [data-doc]")).to_have_count(1)
 
 
-def test_a_hidden_tab_draws_nothing_and_still_changes_its_title(
+@pytest.mark.sentence(21)
+def test_a_hidden_tab_draws_nothing_and_still_changes_its_title_and_tells_that_it_is_done(
     page: Page, site: Site, anna: Person
 ) -> None:
+    wish = {"notifications": {"session_done": {"desktop": True}}}
+    anna.ask("PATCH", "/me/preferences", wish)
     session = anna.make_session(models=["alpha/m"])
+    page.context.grant_permissions(["notifications"], origin=site.url)
     page.add_init_script(
         "Object.defineProperty(Document.prototype, 'hidden', { get: () => Boolean(window.isHidden) });"
         "const frame = window.requestAnimationFrame;"
         "window.requestAnimationFrame = (work) => window.isHidden ? 0 : frame(work);"
+        "window.told = [];"
+        "window.Notification = class { static permission = 'granted';"
+        " constructor(title) { window.told.push(title); } };"
     )
     visit(page, site, session)
     page.evaluate("window.isHidden = true")
@@ -231,25 +296,63 @@ def test_a_hidden_tab_draws_nothing_and_still_changes_its_title(
     anna.start(session)
 
     expect(page).to_have_title(re.compile("done · Village hall"))
+    page.wait_for_function("window.told.length")
     expect(page.locator(".session")).to_have_attribute("data-state", "new")
+    assert [title for title in page.evaluate("window.told") if "Village hall" in title]
+    assert len(page.evaluate("window.told")) == 1
 
 
-def test_a_page_that_slept_too_long_loads_the_board_again_and_says_nothing_of_it(
+@pytest.mark.sentence(18)
+def test_a_page_that_slept_longer_than_events_are_kept_loads_the_board_and_says_nothing_of_it(
+    open_context: Open, site: Site, anna: Person, watch: Watch
+) -> None:
+    watch.allow("ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_CONNECTION|ERR_EMPTY_RESPONSE|ERR_SOCKET")
+    session = anna.make_session(models=THREE)
+    with open_cutting_line(site) as line:
+        watch.origins.add(line.url)
+        context = open_context()
+        context.add_cookies([line.sign_in(anna)])  # type: ignore[list-item]
+        page = context.new_page()
+        with page.expect_request("**/api/v1/events*"):
+            page.goto(f"{line.url}/sessions/{session['id']}?stage=thesis")
+        expect(page.locator(".inspector")).to_be_visible()
+        line.cut()
+        expect(page.get_by_role("status", name="Connection: reconnecting")).to_be_visible()
+        anna.start(session)
+        site.call(site.api.work(anna.user, session["id"]))
+        site.call(notifications.prune(site.api.worker_engine.db, kept_days=0, kept_max=0))
+        watch.requests.clear()
+
+        line.mend()
+
+        expect(page.locator(".session")).to_have_attribute("data-state", "done")
+        expect(page.locator(".cards [data-doc]")).to_have_count(3)
+        expect(page.locator(".inspector")).to_be_visible()
+        expect(page.locator(".notice, .toast")).to_have_count(0)
+        assert [path.partition("?")[0] for path in list_asked(watch)] == [
+            f"/api/v1/sessions/{session['id']}/board"
+        ]
+        context.close()
+
+
+@pytest.mark.sentence(20)
+def test_in_ten_minutes_of_a_running_session_a_page_asks_for_nothing_but_the_stream(
     page: Page, site: Site, anna: Person, watch: Watch
 ) -> None:
-    session = anna.make_session(models=THREE)
+    session = anna.make_session(models=["alpha/m", "beta/m", "halfway/m"])
+    for gate in ("beta", "middle"):
+        site.simulator.hold(gate)
+    page.clock.install()
     anna.start(session)
     visit(page, site, session)
-    expect(page.locator(".session")).to_have_attribute("data-state", "done")
-    page.locator(".place-foot a").first.click()
-    picked = page.locator(".inspector-title").inner_text()
+    expect(page.locator(".tile .draft-text")).to_have_count(1)
+    expect(page.locator(".cards [data-doc]")).to_have_count(1)
     watch.requests.clear()
 
-    with page.expect_response(re.compile("/board")):
-        page.evaluate(
-            "new BroadcastChannel('dialectic-stream').postMessage({ kind: 'reset', from: '' })"
-        )
+    for _ in range(10):
+        page.clock.run_for(60_000)
+    site.simulator.release("beta")
 
-    expect(page.locator(".inspector-title")).to_have_text(picked)
-    expect(page.locator(".notice, .toast")).to_have_count(0)
-    assert [path for path in list_asked(watch) if "/board" not in path] == []
+    expect(page.locator(".cards [data-doc]")).to_have_count(2)
+    paths = [path for path in watch.list_paths() if not path.startswith("/api/v1/events")]
+    assert len(paths) <= 5, paths

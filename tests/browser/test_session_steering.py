@@ -38,8 +38,9 @@ def list_jobs(person: Person, session: dict[str, Any], **wanted: object) -> list
     return [job for job in found if all(job[name] == value for name, value in wanted.items())]
 
 
+@pytest.mark.sentence(23)
 def test_at_the_gate_feedback_and_stars_go_into_the_next_prompt(
-    page: Page, site: Site, anna: Person
+    page: Page, site: Site, anna: Person, watch: Watch
 ) -> None:
     session = anna.make_session(until="antithesis", is_autopilot=False)
     anna.start(session)
@@ -58,14 +59,18 @@ def test_at_the_gate_feedback_and_stars_go_into_the_next_prompt(
         "Think of winter too."
     )
     expect(card.get_by_role("group", name="Rating: 2 stars")).to_be_visible()
+    watch.requests.clear()
     page.get_by_role("button", name=re.compile("Submit and start Antithesis about")).first.click()
 
     expect_state(page, "done")
+    sent = [one.url.rpartition("/")[2] for one in watch.requests if one.method != "GET"]
+    assert sent == ["submit"]
     later = "".join(list_prompts(site, "alpha")[asked:])
     assert "Think of winter too." in later
     assert re.search(r"2 of 5|2/5", later)
 
 
+@pytest.mark.sentence(24)
 def test_pause_lets_calls_in_flight_finish_and_starts_no_other_in_all_tabs(
     context: BrowserContext, site: Site, anna: Person
 ) -> None:
@@ -94,6 +99,7 @@ def test_pause_lets_calls_in_flight_finish_and_starts_no_other_in_all_tabs(
         expect_state(tab, "done")
 
 
+@pytest.mark.sentence(25)
 def test_without_money_the_page_says_what_is_missing_and_goes_on_when_the_budget_is_raised(
     page: Page, site: Site, anna: Person
 ) -> None:
@@ -117,6 +123,7 @@ def test_without_money_the_page_says_what_is_missing_and_goes_on_when_the_budget
     assert len(site.simulator.log.calls) - asked == len(jobs) - len(done)
 
 
+@pytest.mark.sentence(26)
 def test_a_call_that_costs_too_much_to_be_made_unasked_waits_for_one_approval(
     open_context: Open, site: Site
 ) -> None:
@@ -136,6 +143,7 @@ def test_a_call_that_costs_too_much_to_be_made_unasked_waits_for_one_approval(
     assert len(list_jobs(poor, session, status="paused")) == waiting - 1
 
 
+@pytest.mark.sentence(27)
 def test_a_failed_call_is_retried_alone(page: Page, site: Site, anna: Person) -> None:
     session = anna.make_session(models=["alpha/m", "fickle/m"], wait_for_all=True)
     anna.start(session)
@@ -153,6 +161,7 @@ def test_a_failed_call_is_retried_alone(page: Page, site: Site, anna: Person) ->
     assert len(list_prompts(site, "fickle")) == 2
 
 
+@pytest.mark.sentence(28)
 def test_another_model_on_a_failed_seat_finishes_the_stage(
     page: Page, site: Site, anna: Person
 ) -> None:
@@ -171,6 +180,7 @@ def test_another_model_on_a_failed_seat_finishes_the_stage(
     assert len(list_prompts(site, "alpha")) == 1
 
 
+@pytest.mark.sentence(29)
 def test_cancel_asks_ends_and_keeps_what_is_written(page: Page, site: Site, anna: Person) -> None:
     session = anna.make_session(until="antithesis")
     site.simulator.hold("beta")
@@ -190,8 +200,11 @@ def test_cancel_asks_ends_and_keeps_what_is_written(page: Page, site: Site, anna
     expect(page.locator(".hero")).to_contain_text("Cancelled after")
     expect(page.locator(".cards [data-doc]")).to_have_count(1)
     expect(page.locator(".hero").get_by_role("button", name="Pause")).to_have_count(0)
+    page.locator(".cards [data-doc]").click()
+    expect(page.locator(".doc-text")).to_contain_text(re.compile(r"\w{4}"))
 
 
+@pytest.mark.sentence(31)
 def test_another_iteration_is_shown_and_leaves_the_first_as_it_was(
     page: Page, site: Site, anna: Person
 ) -> None:
@@ -226,6 +239,7 @@ def test_another_iteration_is_shown_and_leaves_the_first_as_it_was(
     assert [anna.ask("GET", f"/contributions/{one}")["content"] for one in first] == texts
 
 
+@pytest.mark.sentence(46)
 def test_the_meter_says_what_the_ledger_says_and_never_adds_play_money(
     page: Page, site: Site, anna: Person
 ) -> None:
@@ -234,10 +248,12 @@ def test_the_meter_says_what_the_ledger_says_and_never_adds_play_money(
     site.simulator.hold("alpha")
     site.simulator.hold("beta")
     anna.start(session)
-    for name in ("alpha", "beta"):
+    for count, name in enumerate(("alpha", "beta"), start=2):
         site.simulator.release(name)
-        settled = page.locator(".hero-money strong")
-        expect(settled).not_to_have_text("$0.00")
+        expect(page.locator(".cards [data-doc]")).to_have_count(count)
+        spent = Decimal(anna.ask("GET", f"/sessions/{session['id']}")["spent"])
+        assert spent > 0
+        expect(page.locator(".hero-money strong")).to_have_text(f"${spent:.4f}")
     expect_state(page, "done")
 
     found = anna.ask("GET", f"/sessions/{session['id']}")
@@ -253,6 +269,7 @@ def test_the_meter_says_what_the_ledger_says_and_never_adds_play_money(
     assert charged[3] == play
 
 
+@pytest.mark.sentence(47)
 def test_a_forecast_beyond_the_budget_is_told_before_the_budget_is_met(
     page: Page, site: Site, anna: Person
 ) -> None:

@@ -228,9 +228,14 @@ def test_new_activity_waits_behind_a_pill_while_older_lines_are_read(
 # -- replay ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.sentence(43)
 def test_a_replay_ends_as_the_page_is_begins_with_nothing_and_has_links_to_its_moments(
-    page: Page, site: Site, anna: Person, open_context: Open, done: dict[str, Any]
+    open_context: Open, site: Site
 ) -> None:
+    mira, ben = site.add_colleagues()
+    done = mira.make_session(models=["offline/architect", "offline/skeptic"], until="antithesis")
+    mira.start(done)
+    page = open_context(mira).new_page()
     open_tab(page, site, done, "board")
     expect_done(page)
     # Folded here only: a moment of the past looks the same on every page.
@@ -257,7 +262,7 @@ def test_a_replay_ends_as_the_page_is_begins_with_nothing_and_has_links_to_its_m
     expect(page).to_have_url(re.compile(r"[?&]at=\d+"))
     expect(page.locator(".session")).not_to_have_attribute("data-state", "done")
     then = read_page(page)
-    other = open_context(anna).new_page()
+    other = open_context(ben).new_page()
     other.goto(page.url)
     expect(other.locator(".film")).to_be_visible()
     expect(other.locator(".session")).not_to_have_attribute("data-state", "done")
@@ -314,6 +319,7 @@ def test_axe_finds_nothing_in_these_views(
     check_axe(page)
 
 
+@pytest.mark.sentence(62)
 @pytest.mark.parametrize("width", [390, 320])
 def test_on_a_phone_nothing_scrolls_sideways_and_thumbs_hit_everything(
     open_context: Open, site: Site, anna: Person, done: dict[str, Any], width: int
@@ -359,6 +365,7 @@ async ([part, event]) => {
 """
 
 
+@pytest.mark.sentence(69)
 def test_with_324_jobs_each_view_is_small_and_an_event_changes_little_of_it(
     page: Page, site: Site, watch: Watch, large: dict[str, Any]
 ) -> None:

@@ -63,6 +63,7 @@ def test_an_organisation_is_made_entered_and_gets_members(page: Page, site: Site
     expect(page.locator(".page-head")).to_contain_text("Of the organisation Bakers")
 
 
+@pytest.mark.sentence(66)
 def test_in_german_numbers_and_dates_read_right_everywhere(page: Page, site: Site) -> None:
     page.goto(f"{site.url}/settings/appearance")
     with page.expect_response("**/me/preferences"):

@@ -33,6 +33,7 @@ def open_share(page: Page, site: Site, session: str) -> Locator:
     return dialog
 
 
+@pytest.mark.sentence(44)
 def test_the_report_opens_from_a_file_without_a_network(
     page: Page, site: Site, session: str, browser: Browser, tmp_path: Path
 ) -> None:
@@ -58,6 +59,7 @@ def test_the_report_opens_from_a_file_without_a_network(
     assert wrong == []
 
 
+@pytest.mark.sentence(45)
 def test_a_link_is_shown_once_and_leads_nowhere_when_it_is_revoked(
     page: Page, site: Site, session: str
 ) -> None:

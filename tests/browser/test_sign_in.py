@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from uuid import UUID
 
+import pytest
 from playwright.sync_api import Page, Route, expect
 
 from dialectic.db.pool import Address
 from tests.browser.conftest import Open, Watch
 from tests.browser.site import Person, Site, open_site
+from tests.browser.test_stream import count_streams
 
 WRONG = "This token is not valid"
 
@@ -42,6 +45,7 @@ def test_someone_unknown_signs_in_and_is_where_they_wanted_to_be(
     assert cookie["name"] == f"dialectic_session_{site.url.rpartition(':')[2]}"
 
 
+@pytest.mark.sentence(50)
 def test_a_wrong_an_ended_and_a_revoked_token_are_refused_in_the_same_words(
     open_context: Open, site: Site, anna: Person, watch: Watch
 ) -> None:
@@ -109,6 +113,7 @@ def test_a_sign_in_that_ends_is_asked_for_again_over_the_page_and_nothing_is_los
     expect(page.locator(".project h3")).to_contain_text(["Repair lamps"])
 
 
+@pytest.mark.sentence(52)
 def test_a_csrf_token_that_does_not_fit_is_fetched_again_and_the_request_repeated_once(
     page: Page, site: Site, anna: Person, watch: Watch
 ) -> None:
@@ -129,6 +134,7 @@ def test_a_csrf_token_that_does_not_fit_is_fetched_again_and_the_request_repeate
     assert len({r.headers["idempotency-key"] for r in changes}) == 1
 
 
+@pytest.mark.sentence(51)
 def test_signing_out_ends_all_tabs_and_forgets_what_was_kept(
     open_context: Open, site: Site, anna: Person, watch: Watch
 ) -> None:
@@ -147,7 +153,8 @@ def test_signing_out_ends_all_tabs_and_forgets_what_was_kept(
     page.get_by_role("button", name="Sign out", exact=True).click()
 
     for tab in (page, other):
-        expect(tab).to_have_url(re.compile("/sign-in"))
+        expect(tab).to_have_url(re.compile("/sign-in"), timeout=5_000)
+    assert count_streams(site, anna) == 0
     assert page.evaluate("() => Object.keys(localStorage)") == []
     page.goto(site.url)
     expect(page).to_have_url(re.compile("/sign-in"))
@@ -174,6 +181,7 @@ def test_signing_out_everywhere_ends_every_browser_of_the_person_and_no_other(
     assert anna.ask("GET", "/me")["user_id"]
 
 
+@pytest.mark.sentence(53)
 def test_two_servers_on_one_machine_stay_signed_in_next_to_each_other(
     open_context: Open,
     site: Site,
@@ -197,16 +205,19 @@ def test_two_servers_on_one_machine_stay_signed_in_next_to_each_other(
         context.close()
 
 
+@pytest.mark.sentence(54)
 def test_going_over_to_an_organisation_changes_every_tab(
     open_context: Open, site: Site, anna: Person
 ) -> None:
     anna.make_session("Repair café")
-    anna.ask("POST", "/organizations", {"name": "The village"})
+    place = anna.ask("POST", "/organizations", {"name": "The village"})
+    inside = Person(site, site.call(site.api.enter(anna.user, UUID(place["id"]))))
     context = open_context(anna)
     page, other = context.new_page(), context.new_page()
     for tab in (page, other):
         tab.goto(site.url)
         expect(tab.locator(".project")).to_have_count(1)
+        expect(tab.locator(".balance")).to_have_text("$1.00")
 
     page.bring_to_front()
     page.get_by_role("button", name="Account").click()
@@ -215,6 +226,12 @@ def test_going_over_to_an_organisation_changes_every_tab(
     for tab in (page, other):
         expect(tab.get_by_role("link", name="Begin with a prompt")).to_be_visible()
         expect(tab.locator(".project")).to_have_count(0)
+        expect(tab.locator(".balance")).not_to_have_text("$1.00")
+    anna.make_session("Not seen from here")
+    inside.make_session("Village hall", models=["offline/skeptic"])
+    for tab in (page, other):
+        tab.bring_to_front()
+        expect(tab.locator(".project h3")).to_have_text(["Village hall"])
 
 
 def test_a_person_who_is_about_to_be_signed_out_can_stay(page: Page, site: Site) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+import pytest
 from playwright.sync_api import Page, Response, expect
 
 from tests.browser.conftest import Watch
@@ -13,6 +14,7 @@ from tests.browser.site import Person, Site
 LASTING = re.compile(r"/assets/[0-9a-f]{16}/")
 
 
+@pytest.mark.sentence(67)
 def test_the_first_view_is_within_its_bytes_and_requests(
     page: Page, site: Site, anna: Person, watch: Watch
 ) -> None:
@@ -43,6 +45,7 @@ def test_the_first_view_is_within_its_bytes_and_requests(
     assert sum(int(response.headers["content-length"]) for response in lasting) < 48_000
 
 
+@pytest.mark.sentence(67)
 def test_a_second_visit_asks_for_the_shell_and_the_data_alone(
     page: Page, site: Site, anna: Person
 ) -> None:

@@ -369,6 +369,7 @@ def list_served(program: Path, environment: dict[str, str]) -> dict[str, bytes]:
             serving.terminate()
 
 
+@pytest.mark.sentence(71)
 async def test_the_installed_wheel_leads_from_a_key_to_a_plan_and_serves_every_asset(
     newcomer: Newcomer, tmp_path: Path
 ) -> None:

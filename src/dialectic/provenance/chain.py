@@ -69,6 +69,7 @@ class Chains:
         self.alignment, self.lineage = alignment, alignment.lineage
         self._reach: dict[tuple[int, int, Hops], Reach] = {}
         self._reached: dict[tuple[int, int, Hops], Reach] = {}
+        self._anchored: dict[tuple[int, int, Hops], Reach] = {}
         self._hops: dict[tuple[int, Hops], dict[int, Reach]] = {}
         self._quoted: dict[int, frozenset[int]] = {}
 
@@ -126,10 +127,14 @@ class Chains:
 
     def follow(self, text: int, origin: int, hops: Hops = Hops.ALL) -> Reach:
         """Say which points of a text have a chain to which points of an origin."""
-        followed = self._follow(text, origin, hops)
-        if not followed.any():
-            return followed
-        return followed & (self.alignment.score(text, origin) >= self.alignment.constants.anchor)
+        key = text, origin, hops
+        if key not in self._anchored:
+            followed = self._follow(text, origin, hops)
+            if followed.any():
+                least = self.alignment.constants.anchor
+                followed = followed & (self.alignment.score(text, origin) >= least)
+            self._anchored[key] = followed
+        return self._anchored[key]
 
     def _compare(self, text: int, origin: int, hops: Hops, followed: Reach) -> Reach:
         """Compare the points of a thesis that no chain leads to with a text directly."""

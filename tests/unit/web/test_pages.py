@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from starlette.requests import Request
 
 from dialectic.web import pages
@@ -83,6 +84,7 @@ def test_modules_are_short_and_views_use_no_style_attribute() -> None:
         assert not re.search(r"""\sstyle=["$]""", source), path.name
 
 
+@pytest.mark.sentence(72)
 def test_the_types_of_the_api_are_those_of_its_description_and_stay_with_editors() -> None:
     types = openapi_types.PLACE.read_text("utf-8")
     description = load_description()
@@ -94,6 +96,7 @@ def test_the_types_of_the_api_are_those_of_its_description_and_stay_with_editors
     assert openapi_types.PLACE.name not in pages.load_assets().by_path
 
 
+@pytest.mark.sentence(72)
 def test_modules_name_only_types_that_the_api_has() -> None:
     types = openapi_types.PLACE.read_text("utf-8")
     named = {

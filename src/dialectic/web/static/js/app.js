@@ -145,6 +145,9 @@ function hear(message) {
     case "draft":
       deliver(message);
       break;
+    case "asked":
+      (page.data && page.module?.drafts?.(page.data, message.sessions) || []).forEach(stream.tellDraft);
+      return;
     case "reset":
       reload();
       break;
@@ -172,7 +175,7 @@ function hearEvent(message) {
   if (event.is_internal_event === false) {
     takeMessage();
     // Loaded when it is needed: most pages never tell anything.
-    import("./notices.js").then(({ tellPerson }) => tellPerson(event));
+    import("./notices.js").then(({ tellPerson }) => tellPerson(event), () => {});
   }
   deliver(message);
 }

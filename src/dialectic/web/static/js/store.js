@@ -65,6 +65,9 @@ export async function busily(name, work) {
 // -- what a person types --------------------------------------------------------------------------
 
 const PREFIX = "dialectic:";
+// Kept too, but it is not text that a person would miss.
+const NOT_TYPED = /^(chat:choice|chat:pending|search:)/;
+let hasForgotten = false;
 
 function place(name) {
   return `${PREFIX}${state.me?.user_id}:${state.me?.tenant_id}:${name}`;
@@ -72,6 +75,8 @@ function place(name) {
 
 /** Keep unsent text of this user in this place of the app; an empty one is forgotten. */
 export function keep(name, text) {
+  // A page that closes after signing out must not write its text again.
+  if (hasForgotten) return;
   try {
     if (text) localStorage.setItem(place(name), text);
     else localStorage.removeItem(place(name));
@@ -87,8 +92,22 @@ export function kept(name) {
   }
 }
 
+/** Tell whether this user has unsent text in this browser. */
+export function hasUnsent() {
+  const own = `${PREFIX}${state.me?.user_id}:`;
+  try {
+    return Object.keys(localStorage).some((key) => key.startsWith(own) && !NOT_TYPED.test(key.slice(own.length).replace(/^[^:]*:/, "")));
+  } catch {
+    return false;
+  }
+}
+
+/** Tell whether the user has signed out: the page is about to close. */
+export const isLeaving = () => hasForgotten;
+
 /** Remove everything that was kept in this browser: on signing out. */
 export function forgetAll() {
+  hasForgotten = true;
   try {
     for (const key of Object.keys(localStorage)) {
       if (key.startsWith(PREFIX)) localStorage.removeItem(key);

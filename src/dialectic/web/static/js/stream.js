@@ -29,7 +29,8 @@ let shown = { state: "live", retryAt: null };
 
 /**
  * Hear what the stream says: `{kind: "event", event}`, `{kind: "draft", draft}`, `{kind: "reset"}`
- * (load again), `{kind: "connection", connection}`, `{kind: "signed_out"}`, `{kind: "account"}`.
+ * (load again), `{kind: "connection", connection}`, `{kind: "signed_out"}`, `{kind: "account"}`,
+ * `{kind: "asked", sessions}` (another tab wants to know the drafts so far: `tellDraft`).
  * @returns {() => void} ends it
  */
 export function listen(listener) {
@@ -99,7 +100,12 @@ export function watchDrafts(sessions) {
   if (next.join() === own.join()) return;
   own = next;
   want(tab, own);
-  channel.postMessage({ kind: "drafts", from: tab, sessions: own });
+  channel.postMessage({ kind: "drafts", from: tab, sessions: own, isNew: true });
+}
+
+/** Tell the other tabs what is known of a draft: the stream does not repeat it for them. */
+export function tellDraft(draft) {
+  channel.postMessage({ kind: "draft", draft, from: tab });
 }
 
 function want(from, sessions) {
@@ -123,6 +129,7 @@ function receive(message) {
       break;
     case "drafts":
       want(message.from, message.sessions);
+      if (message.isNew) tell({ kind: "asked", sessions: message.sessions });
       break;
     case "event":
     case "reset":

@@ -33,8 +33,11 @@ export async function load({ query, signal }) {
   const [needs, { items, next_cursor: next }] = await Promise.all([
     get("/needs", { signal }), get(`/projects?${ask(wanted)}`, { signal }),
   ]);
-  return { wanted, needs: needs.items, projects: items, next, timer: 0, isHeld: false, fresh: null };
+  return { wanted, needs: needs.items, projects: items, next, running: listRunning(items), timer: 0, isHeld: false, fresh: null };
 }
+
+/** The projects whose session works: they stand above all others. */
+const listRunning = (projects) => new Set(projects.filter(({ last_session: one }) => one?.running || one?.status.startsWith("generating")).map((one) => one.id));
 
 function readQuery(query) {
   return { q: query.get("q") ?? "", status: query.get("status") ?? "", archived: query.get("archived") === "true", mine: query.get("mine") === "true" };
@@ -75,7 +78,7 @@ function settle(page) {
   if (!page.fresh) return;
   const { projects, next } = page.fresh;
   if (!page.isHeld) {
-    Object.assign(page, { projects, next, fresh: null });
+    Object.assign(page, { projects, next, running: listRunning(projects), fresh: null });
     return;
   }
   const newest = new Map(projects.map((one) => [one.id, one]));
@@ -88,20 +91,25 @@ function hold(page, isHeld) {
   draw();
 }
 
+/** The list is let go when the focus has left it, not when it goes from row to row or the window is left. */
+function release(page, { currentTarget: list, relatedTarget }) {
+  if (!list.contains(relatedTarget) && !list.contains(document.activeElement) && !list.matches(":hover")) hold(page, false);
+}
+
 // -- drawing --------------------------------------------------------------------------------------
 
 export function view(page) {
   const { projects, needs, wanted } = page;
   const isFiltered = wanted.q || wanted.status || wanted.archived || wanted.mine;
   if (!projects.length && !isFiltered) return first();
-  const running = projects.filter((one) => one.last_session?.running || one.last_session?.status.startsWith("generating"));
-  const others = projects.filter((one) => !running.includes(one));
+  const running = projects.filter((one) => page.running.has(one.id));
+  const others = projects.filter((one) => !page.running.has(one.id));
   return html`<div class="page projects">
     <div class="page-head"><h1>Projects</h1>${may("write") ? html`<div class="row">${importButton()}<a class="button main wide-only" href="/new">New <kbd aria-hidden="true">N</kbd></a></div>` : nothing}</div>
     ${may("write") ? nothing : readOnly()}
     ${needs.length ? html`<section aria-labelledby="needs"><h2 class="label" id="needs">Needs you</h2><div class="stack">${repeat(needs, (need) => need.session_id + need.code, needRow)}</div></section>` : nothing}
     ${filters(page)}
-    <div @pointerenter=${() => hold(page, true)} @pointerleave=${() => hold(page, false)} @focusin=${() => { page.isHeld = true; }} @focusout=${() => hold(page, false)}>
+    <div @pointerenter=${() => hold(page, true)} @pointerleave=${(event) => release(page, event)} @focusin=${() => { page.isHeld = true; }} @focusout=${(event) => release(page, event)}>
       ${running.length ? group(page, "Running", running) : nothing}
       ${others.length ? group(page, running.length ? "Others" : "", others) : nothing}
       ${projects.length ? nothing : html`<p class="empty">Nothing fits this filter. <a href="/">Show all</a></p>`}</div>
@@ -175,6 +183,7 @@ async function more(page) {
   const { items, next_cursor: next } = await get(`/projects?${ask(page.wanted, page.next)}`);
   const known = new Set(page.projects.map((one) => one.id));
   page.projects = [...page.projects, ...items.filter((one) => !known.has(one.id))];
+  for (const id of listRunning(items)) page.running.add(id);
   page.next = next;
 }
 

@@ -15,7 +15,7 @@ import { bottomBar, hero } from "./session/hero.js";
 import { collect, focusLater, listActions, listKeys, showStage } from "./session/keys.js";
 import { writingNow } from "./session/now.js";
 import { rail } from "./session/rail.js";
-import { amount, describeFailure, sentence } from "./session/words.js";
+import { amount, describeFailure, detailOf, sentence } from "./session/words.js";
 
 const TILES = 9;
 const TILES_OF_A_PHONE = 6;
@@ -120,11 +120,13 @@ function href(page, changes, hash) {
   return `/sessions/${page.id}${query ? `?${query}` : ""}${tab ? `#${tab}` : ""}`;
 }
 
-/** Load the modules that the state, the tab and the pick need. */
+/** Load the modules that the state, the tab and the pick need; the head and its buttons do not wait for a tab. */
 async function need(page) {
   const now = stateOf(page.model);
-  const wanted = [page.model.needs.length && "needs", now === "done" && "outcome", Object.keys(page.pick).length && "inspector", page.pick.claim && "claim", page.tab !== "board" && page.tab, page.moment !== null && "replay"];
-  await Promise.all(wanted.filter((name) => LAZY.includes(name) && !loaded[name]).map(bring));
+  const isMissing = (name) => LAZY.includes(name) && !loaded[name];
+  if (isMissing(page.tab)) bring(page.tab);
+  const wanted = [page.model.needs.length && "needs", now === "done" && "outcome", Object.keys(page.pick).length && "inspector", page.pick.claim && "claim", page.moment !== null && "replay"];
+  await Promise.all(wanted.filter(isMissing).map(bring));
   if (loaded.needs) for (const code of loaded.needs.unpriced(page.model)) priceOf(page, code, code === "stale" ? "/refresh" : "/continue");
 }
 
@@ -160,7 +162,17 @@ export function event(page, event) {
   page.change(withOwnRating(next, fitting));
   foldOutOfSight(page, before);
   tellPeople(page, before);
+  if (stateOf(page.model) === "done" && stateOf(before) !== "done" && page.model.stages.every((stage) => stage.status === "complete")) loadPlan(page);
   need(page);
+}
+
+/** The plan is assembled when the last stage has ended, and no event carries it. */
+async function loadPlan(page) {
+  try {
+    const { plan } = await get(`/sessions/${page.id}/board`);
+    page.change({ ...page.model, plan });
+    draw();
+  } catch { /* the connection's sign tells; a reload shows it */ }
 }
 
 /** A rating of one's own comes as feedback from another tab or device. */
@@ -194,6 +206,11 @@ export function draft(page, piece) {
   if (piece.session_id !== page.id) return;
   page.model = applyDraft(page.model, piece);
   page.heard.set(piece.job_id, Date.now());
+}
+
+/** The drafts so far, for another tab that opens one of these sessions. */
+export function drafts(page, sessions) {
+  return sessions.includes(page.id) ? [...page.model.drafts].map(([job, { from, text, attempt, turn, words }]) => ({ session_id: page.id, job_id: job, attempt, turn, at: from, text, words })) : [];
 }
 
 /** Ask for the beginning of a draft that someone reads: a tile shows its end alone. */
@@ -292,7 +309,7 @@ export function view(page) {
   const isReplay = page.moment !== null && loaded.replay?.shownModel !== undefined;
   const model = isReplay ? loaded.replay.shownModel(page, tiles()) : at(page.model, page.moment);
   const picked = Object.keys(page.pick).length && loaded.inspector?.inspector ? loaded.inspector.inspector(page, model, now, loaded.claim) : nothing;
-  return html`<div class="session ${picked === nothing ? "" : "has-pick"} ${model.isGone ? "is-gone" : ""} ${isReplay ? "is-replay" : ""}" data-state=${stateOf(model)}>
+  return html`<div class="session ${picked === nothing ? "" : "has-pick"} ${model.isGone ? "is-gone" : ""} ${isReplay ? "is-replay" : ""}" data-state=${stateOf(model)} data-detail=${detailOf(model, now, page.heard) || nothing}>
     ${hero(page, model, now)}
     <div class="session-body">
       ${rail(page, model)}

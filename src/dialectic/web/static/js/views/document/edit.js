@@ -7,7 +7,7 @@ import { ago, count, plural } from "../../format.js";
 import { sanitised } from "../../html.js";
 import { announce, confirm, toast } from "../../overlay.js";
 import { address, go } from "../../router.js";
-import { draw, keep, kept } from "../../store.js";
+import { draw, isLeaving, keep, kept } from "../../store.js";
 import { action, attempt, glyph, written } from "../parts.js";
 import { wrap } from "./format_text.js";
 import { follow, mirror } from "./sync.js";
@@ -41,7 +41,7 @@ export function begin(page) {
 let editing = null;
 
 function ask(event) {
-  if (!editing?.edit?.isDirty) return;
+  if (!editing?.edit?.isDirty || isLeaving()) return;
   keepNow();
   event.preventDefault();
 }

@@ -81,6 +81,8 @@ export function stateOf(model) {
   const { session, stages } = model;
   const { status } = session;
   if (model.isGone) return "gone";
+  // An older iteration is as it was, whatever becomes of the newest.
+  if (isPast(model) && isComplete(model)) return "done";
   if (status === "cancelled") return "cancelled";
   if (status === "paused") return "paused";
   if (status.endsWith("_generation_failed")) return "failed";

@@ -5,7 +5,7 @@ import { loadStyle } from "../../router.js";
 import { draw, keep, kept, may } from "../../store.js";
 import { action, chip, glyph, price as shown, written } from "../parts.js";
 import { approveOne, approveStage, changeBudget, continueCut, dropSeat, gatePlace, needPrice, refresh, replaceModel, resume, retryAll, submit, submitLabel } from "./acts.js";
-import { facts, findStage, isPast, stateOf } from "./facts.js";
+import { bySeat, facts, findStage, isPast, stateOf } from "./facts.js";
 import { amount, describeFailure, describeReason, taskOf } from "./words.js";
 
 /** Draw every need of the session, the most urgent first. */
@@ -158,7 +158,7 @@ function failure(page, model, need) {
 
 function named(page, model, need) {
   const { find } = facts(model);
-  const known = need.documents.map(find).filter((one) => one && !one.isDraft);
+  const known = need.documents.map(find).filter((one) => one && !one.isDraft).sort(bySeat);
   return html`<ul class="need-docs">${known.slice(0, 8).map((one) => html`<li><a class="chip" href="/documents/${one.id}">${one.seat ?? ""} ${findStage(model, one.stage)?.title}: ${written(one.title).slice(0, 60)}</a></li>`)}
     ${need.documents.length > Math.min(8, known.length) ? html`<li>${chip(`and ${need.documents.length - Math.min(8, known.length)} more`)}</li>` : nothing}</ul>`;
 }

@@ -1,7 +1,7 @@
 // The sentences of a session page. Pure: a model and a moment in, words out.
 import { between, clock, count, duration, list, money, plural, tail, titled, words } from "../../format.js";
 import { countCalls } from "../../model.js";
-import { facts, findNeed, findStage, findStep, isComplete, runStages, SILENCE_S, stageOf, stateOf, waitingForMoney } from "./facts.js";
+import { facts, findNeed, findStage, findStep, isComplete, isPast, runStages, SILENCE_S, stageOf, stateOf, waitingForMoney } from "./facts.js";
 
 /** An amount of this session: dollars, or play money. */
 export const amount = (model, value, options = {}) => money(value, { play: model.money.is_play, ...options });
@@ -73,8 +73,8 @@ function live(model, calls, now, heard) {
   if (writing) parts.push(`${count(writing)} writing now`);
   const left = model.money.seconds_left;
   if (left) parts.push(seconds(left));
-  const trouble = describeTrouble(model, running, now, heard);
-  if (trouble) parts.push(trouble);
+  const trouble = findTrouble(model, now, heard);
+  if (trouble) parts.push(trouble.told);
   return { glyph: "run", lead: stage.title, parts };
 }
 
@@ -83,15 +83,27 @@ export function workedOn(model) {
   return model.stages.find((stage) => stage.status === "generating") ?? stageOf(model);
 }
 
-function describeTrouble(model, running, now, heard) {
+/** What slows a session that goes on by itself. @returns {{kind: "slowed"|"retrying"|"silent"|"lost", told: string}|null} */
+function findTrouble(model, now, heard) {
+  const { running, failed } = facts(model);
   const waiting = waitingForMoney(model);
-  if (waiting.length) return `${plural(waiting.length, "call")} ${waiting.length === 1 ? "waits" : "wait"} until others return the money reserved for them`;
+  if (waiting.length) return { kind: "slowed", told: `${plural(waiting.length, "call")} ${waiting.length === 1 ? "waits" : "wait"} until others return the money reserved for them` };
   const retried = running.find((job) => job.status === "retrying");
-  if (retried) return `seat ${retried.seat} is tried again${retryIn(retried, now)}`;
+  if (retried) return { kind: "retrying", told: `seat ${retried.seat} is tried again${retryIn(retried, now)}` };
   const silent = running.find((job) => isSilent(job, now, heard));
-  if (silent) return `no word for ${duration(silence(silent, now, heard))} from seat ${silent.seat}`;
-  const failed = facts(model).failed.length;
-  return failed ? `${plural(failed, "call")} failed; the others go on` : "";
+  if (silent) return { kind: "silent", told: `no word for ${duration(silence(silent, now, heard))} from seat ${silent.seat}` };
+  return failed.length ? { kind: "lost", told: `${plural(failed.length, "call")} failed; the others go on` } : null;
+}
+
+/** What is special about the state of a session: what blocks it, what slows it, what its documents lack; "" if nothing is. */
+export function detailOf(model, now, heard = new Map()) {
+  if (isPast(model)) return "older";
+  switch (stateOf(model)) {
+    case "blocked": return model.session.blocked_by;
+    case "done": return ["stale", "incomplete"].find((code) => findNeed(model, code)) ?? "";
+    case "live": return findTrouble(model, now, heard)?.kind ?? "";
+    default: return "";
+  }
 }
 
 /** " in 12 s", until a call is tried again. */
