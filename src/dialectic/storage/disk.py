@@ -155,20 +155,23 @@ class DiskStore:
         self._start_group()
 
     async def _write_group(self, group: Sequence[_Pending]) -> None:
-        loop = asyncio.get_running_loop()
+        writing = asyncio.get_running_loop().run_in_executor(self._threads, self._write_all, group)
         try:
-            failures = await loop.run_in_executor(self._threads, self._write_all, group)
-        except BaseException:
+            await asyncio.wait([writing])
+            bug = writing.exception()
+            failures = {} if bug is not None else writing.result()
             for one in group:
-                one.done.cancel()
-            raise
-        for one in group:
-            if one.done.done():
-                continue  # its caller waits no longer
-            if (error := failures.get(one.parts)) is None:
-                one.done.set_result(None)
-            else:
-                one.done.set_exception(self._explain(one.key, error))
+                if one.done.done():
+                    continue  # its caller waits no longer
+                if (error := failures.get(one.parts)) is not None:
+                    one.done.set_exception(self._explain(one.key, error))
+                elif bug is not None:
+                    one.done.set_exception(bug)
+                else:
+                    one.done.set_result(None)
+        finally:
+            for one in group:
+                one.done.cancel()  # only if the program ends meanwhile
 
     async def _run(
         self, key: str, work: Callable[[*Arguments], Result], *given: *Arguments
