@@ -12,16 +12,14 @@ from typing import NamedTuple
 
 from dialectic.core.documents.headings import find_firm_headings, fold_title
 from dialectic.core.documents.offline_notice import NOTICE
+from dialectic.providers.offline.reading import split_blocks
 
 ADDED_MAX = 6
 # A point with this share of words that the document has adds too little.
 KNOWN_SHARE_MAX = 0.75
 
-_BLOCK = re.compile(
-    r"(?ms)^<<<BEGIN ([^\n]{1,200}?) ?\[([0-9a-f]+)\]>>>[ \t]*\n(.*?)^<<<END \[\2\]>>>[ \t]*$"
-)
 _POINT = re.compile(r"(?m)^M(\d{1,3}) \(([^\n]*?)(?:, “([^“”\n]*)”)?\): ([^\n]+)$")
-_ASKS = re.compile(r"`## Added`.*`## Left out on purpose`", re.DOTALL)
+_ASKED = ("`## Added`", "`## Left out on purpose`")
 _STEP = re.compile(r"(?m)^- \[[ x]\] (\d+)\. ")
 _WORD = re.compile(r"[^\W_]{3,}")
 
@@ -37,9 +35,11 @@ class Passed(NamedTuple):
 
 def compose_look(task: str) -> str | None:
     """Write the answer to a second look; None if the task is another one."""
-    blocks = {found[1]: found[3] for found in _BLOCK.finditer(task)}
+    if not all(heading in task for heading in _ASKED):
+        return None
+    blocks = dict(split_blocks(task)[0])
     document, points = blocks.get("Document"), blocks.get("Points passed over")
-    if document is None or points is None or _ASKS.search(task) is None:
+    if document is None or points is None:
         return None
     known = set(_WORD.findall(document.casefold()))
     added: list[Passed] = []
