@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid5
 
-from dialectic.core.documents.offline_notice import NOTICE
 from dialectic.core.documents.second_look import (
     LEFT_OUT,
     LookAnswer,
@@ -201,7 +200,6 @@ def _find_lost(look: Look, inputs: Sequence[Item], text: str) -> Iterator[_Lost]
     for place, n, is_lone in list_own_points(chains, Role.THESIS):
         point = points[place].points[n]
         is_counted = point.holds in _COUNTED and len(point.normal.split()) >= WORDS_MIN
-        is_counted = is_counted and point.normal not in NOTICE
         if is_counted and judge.judge(place, n, is_lone=is_lone).status is Status.DROPPED:
             yield _build_lost(judge, place, [n], is_lone=is_lone)
     for objection in list_objections(judge):

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dialectic.core.documents.headings import TitleMatcher, build_matcher
+from dialectic.core.documents.offline_notice import NOTICE
 from dialectic.core.process.definition import ExpectedDocument, Holds, PointsRule, Stage
 from dialectic.retrieval.passages import Kind, Passage, Passages, split_passages
 from dialectic.retrieval.weigh import find_words
@@ -172,6 +173,8 @@ class _Reader:
             for frame in path:
                 self._read_heading(frame, path)
             written = self._text[passage.start : passage.end]
+            if written.strip("> ") in NOTICE:  # says who wrote the text, not what it is about
+                continue
             holds = self._decide_holds(path)
             place, above = self._place(passage, path, holds, above)
             self._add(passage.start, passage.end, written, path, holds, place)
