@@ -14,7 +14,7 @@ from dialectic.core.access import Scope
 from tests.browser import planted
 from tests.browser.conftest import PHONE, Open, Watch
 from tests.browser.site import Person, Site
-from tests.browser.test_documents import finish
+from tests.browser.test_documents import NOTE_FLASHES, expect_flash, finish
 from tests.browser.test_for_everyone import check_axe, list_small_targets, list_too_wide
 from tests.browser.test_session_steering import expect_state
 
@@ -59,22 +59,6 @@ def read_block(person: Person, document: str, block: str) -> str:
     end = r"<h[1-6]" if re.match(r"[^<]*>[^<]*</h[1-6]", inside) else r"</(p|li)>|<h[1-6]"
     text = re.split(end, inside.replace("</h", "</x", 1), maxsplit=1)[0]
     return " ".join(re.sub(r"<[^>]+>", " ", f"<{text}").split())
-
-
-# A flash is over in a second, and a page may take longer to be looked at.
-NOTE_FLASHES = """
-  window.flashed = [];
-  addEventListener("animationstart", (event) => {
-    if (event.animationName === "flash") window.flashed.push(event.target.textContent);
-  });
-"""
-
-
-def expect_flash(page: Page, words: str) -> None:
-    page.wait_for_function(
-        "(words) => window.flashed.some((text) => text.replace(/\\s+/g, ' ').includes(words))",
-        arg=words,
-    )
 
 
 def find_thread(page: Page, text: str) -> Locator:
@@ -282,8 +266,8 @@ def test_contested_claims_are_ruled_on_at_the_gate_and_go_out_with_one_submit(
     anna.start(session)
     page.goto(f"{site.url}/sessions/{session['id']}")
     expect_state(page, "gate")
-    early = page.locator(".gate-claims .position", has_text=planted.EARLY)
-    early.get_by_role("button", name="This holds").click()
+    side = page.locator(".gate-claims .position", has_text=planted.EARLY)
+    side.get_by_role("button", name="This holds").click()
     expect(page.get_by_text("1 ruling will bind the next stage")).to_be_visible()
     asked = len(site.simulator.log.calls)
     page.get_by_role("button", name=re.compile("Submit and start Antithesis")).first.click()
@@ -292,7 +276,10 @@ def test_contested_claims_are_ruled_on_at_the_gate_and_go_out_with_one_submit(
     expect(claims).to_have_count(2)
     prompts = list_new_prompts(site, asked, request)
     assert prompts
-    assert all(prompt.count(f"this holds: “{planted.EARLY}”") == 1 for prompt in prompts)
+    # Which of the positions comes first, and names what they are about, is left to chance.
+    early, late = planted.EARLY, planted.LATE
+    told = (f"On “{late}”: this holds: “{early}”.", f"On “{early}”: keep this as it is.")
+    assert all(sum(map(prompt.count, told)) == 1 for prompt in prompts)
     asked = len(site.simulator.log.calls)
     page.locator(".gate-claim", has_text=planted.DEPOSIT).focus()
     page.keyboard.press("m")

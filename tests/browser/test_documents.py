@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, Page, Route, expect
 from playwright.sync_api import Error as PlaywrightError
 
 from dialectic.app.rendering import get_renderings
@@ -49,6 +49,24 @@ def list_documents(person: Person, session: dict[str, Any], stage: str) -> list[
     found = person.ask("GET", f"/sessions/{session['id']}/board")["documents"]
     return sorted(
         (one for one in found if one["stage"] == stage), key=lambda one: (one["seat"], one["id"])
+    )
+
+
+# A flash is over in a second, and a page may take longer to be looked at.
+NOTE_FLASHES = """
+  window.flashed = { start: [], end: [] };
+  for (const when of ["start", "end"]) addEventListener(`animation${when}`, (event) => {
+    if (event.animationName === "flash") window.flashed[when].push(event.target.textContent);
+  });
+"""
+
+
+def expect_flash(page: Page, words: str, when: Literal["start", "end"] = "end") -> None:
+    """Expect that a block with these words flashes, and goes on to the end of it."""
+    page.wait_for_function(
+        "([when, words]) => window.flashed[when]"
+        ".some((text) => text.replace(/\\s+/g, ' ').includes(words))",
+        arg=[when, words],
     )
 
 
@@ -123,6 +141,7 @@ def test_a_marked_passage_leads_to_a_block_that_holds_the_quoted_words_and_flash
     marked = [one for one in traced if one["sources"] and one["sources"][0]["seat"]]
     assert marked
     page = open_context(person).new_page()
+    page.add_init_script(NOTE_FLASHES)
     read(page, site, critique["id"])
     expect(page.locator(".origins")).to_contain_text("passages say the same as an earlier one")
 
@@ -141,9 +160,17 @@ def test_a_marked_passage_leads_to_a_block_that_holds_the_quoted_words_and_flash
     while not page.locator(".mark[aria-current][class*=seat-]").count():
         page.keyboard.press("j")
     quote = page.locator(".source-card .quote").first.inner_text()
+    words = " ".join(quote.split())[:30]
+    held: list[Route] = []
+    page.route("**/provenance", lambda route: held.append(route))
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(r"/documents/[0-9a-f-]+\?at=\d+$"))
-    expect(page.locator(".flash")).to_contain_text(" ".join(quote.split())[:30])
+    expect_flash(page, words, "start")
+    # The marks of the text arrive in the middle of it, and do not end it.
+    for route in held:
+        route.continue_()
+    expect_flash(page, words)
+    expect(page.locator(".doc-text .mark", has_text=words)).to_be_visible()
 
 
 def _plain(text: str) -> str:

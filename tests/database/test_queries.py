@@ -73,6 +73,9 @@ ONLY_WORKER = {
     ("notifications", "prune"),
     ("drafts", "write"),
     ("drafts", "sweep"),
+    ("provenance", "list_unjudged"),
+    ("provenance", "has_unjudged"),
+    ("provenance", "wait_after_stage"),
 }
 JOBS = "dialectic_generation_jobs"
 CONTRIBUTIONS = "dialectic_contributions"

@@ -172,9 +172,9 @@ def next_(session: str, models: str, **options: Any) -> None:
     async def begin(backend: Backend, session_id: UUID) -> None:
         if wanted is not None:
             await backend.change_models(session_id, wanted)
-        await say_open_dissents(backend, session_id)
         stage = await backend.start_next(session_id)
         say(f"Session {session_id} continues with {stage}.")
+        await say_open_dissents(backend, session_id)
 
     begin_work(begin, session, **options)
 

@@ -108,8 +108,8 @@ async def list_seat_costs(
 ) -> dict[int, dict[str, int]]:
     """List calls, charges and the time of the documents of an iteration, by seat."""
     found: dict[int, dict[str, int]] = {}
-    for name in ("list_seat_costs", "list_seat_times"):
-        for row in await connection.fetch(SQL[name], session_id, iteration):
+    for statement in (SQL["list_seat_costs"], SQL["list_seat_times"]):
+        for row in await connection.fetch(statement, session_id, iteration):
             values = dict(row)
             found.setdefault(values.pop("seat"), {}).update(values)
     return found

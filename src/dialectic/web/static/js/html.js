@@ -77,12 +77,13 @@ function lowerHeadings(element) {
 }
 
 function markBlocks(element, before, marks) {
-  for (const id of before?.keys() ?? []) find(element, id)?.removeAttribute("class");
+  // A block keeps its other classes: it may flash when its marks arrive.
+  for (const [id, names] of before ?? []) find(element, id)?.classList.remove(...names.split(" "));
   let isFirst = true;
   for (const [id, names] of marks ?? []) {
     const block = find(element, id);
     if (!block) continue;
-    block.className = names;
+    block.classList.add(...names.split(" "));
     block.tabIndex = isFirst ? 0 : -1;
     isFirst = false;
   }
