@@ -8,7 +8,8 @@ import { stepName } from "./claim.js";
 import { FATES, fateChip, passageHref, plain, seatName } from "./claim_words.js";
 import { askAgain, reportOf } from "./claims.js";
 import { waitingFor } from "./map.js";
-import { keyOf, listCells, listSteps, STATUSES } from "./map_layout.js";
+import { STATUSES } from "./facts.js";
+import { keyOf, listCells, listSteps } from "./map_layout.js";
 
 const ROWS_MAX = 40;
 const CELLS = {

@@ -7,6 +7,8 @@ export const ENDED = new Set(["completed", "failed", "retry_loop_failed", "cance
 export const FAILED = new Set(["failed", "retry_loop_failed"]);
 // A call between two turns or two tries keeps its tile.
 const UNDER_WAY = new Set(["processing", "retrying", "pending_continuation"]);
+/** What can become of a claim: what is there first. */
+export const STATUSES = ["kept", "changed", "refused", "dropped", "pending"];
 /** How long a call may be silent before the page says so. */
 export const SILENCE_S = 60;
 

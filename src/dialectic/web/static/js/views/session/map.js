@@ -9,7 +9,8 @@ import { blank, errorBar, glyph, seat, seatClass, written } from "../parts.js";
 import { claimKeys } from "./claim.js";
 import { criticMark, describeClaim, FATES, plain, pointMark, seatName } from "./claim_words.js";
 import { askAgain, reportOf, rulingOf } from "./claims.js";
-import { choose, claimsAt, countClaims, group, GROUP_PX, HEAD_PX, layOut, listColumns, ROW_PX, STATUSES } from "./map_layout.js";
+import { STATUSES } from "./facts.js";
+import { choose, claimsAt, countClaims, group, GROUP_PX, HEAD_PX, layOut, listColumns, ROW_PX } from "./map_layout.js";
 import { table } from "./map_table.js";
 
 const VIEWS = [["", "Map"], ["table", "Table"], ["coverage", "Coverage"], ["dissent", "Dissent"]];

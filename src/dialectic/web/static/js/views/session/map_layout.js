@@ -1,5 +1,5 @@
 // Where the threads of an argument map run: which claims, which columns, which curves. Pure.
-import { facts, runStages, shapeOf } from "./facts.js";
+import { facts, runStages, shapeOf, STATUSES } from "./facts.js";
 
 export const ROW_PX = 24;
 export const GROUP_PX = 34;
@@ -14,7 +14,6 @@ export const CLAIMS_MAX = 60;
 export const CLAIMS_OF_A_SEAT = 12;
 
 const ALIVE = new Set(["kept", "changed"]);
-export const STATUSES = ["kept", "changed", "refused", "dropped", "pending"];
 
 /** How much a claim is worth showing: what people ruled on, then what critics fight over, then what others took up. */
 export const weigh = (claim, isRuled) => (isRuled ? 1000 : 0) + 100 * claim.critics.filter((critic) => ["change", "drop"].includes(critic.verdict)).length

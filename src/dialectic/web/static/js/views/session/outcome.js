@@ -12,7 +12,7 @@ const MILESTONES_SHOWN = 8;
 let more = null;
 
 function bring() {
-  more ??= Promise.all([import("./survived.js"), loadStyle("session_map"), loadStyle("session_tabs")]).then(([module]) => { more = module; draw(); }, () => { more = {}; });
+  more ??= Promise.all([import("./survived.js"), loadStyle("session_outcome")]).then(([module]) => { more = module; draw(); }, () => { more = {}; });
   return more;
 }
 

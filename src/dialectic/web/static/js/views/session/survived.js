@@ -4,7 +4,7 @@ import { count, duration, money, plural } from "../../format.js";
 import { blank, errorBar, seat, seatClass, written } from "../parts.js";
 import { FATES, passageHref, plain, seatName } from "./claim_words.js";
 import { askAgain, reportOf } from "./claims.js";
-import { STATUSES } from "./map_layout.js";
+import { STATUSES } from "./facts.js";
 
 const LOST_SHOWN = 5;
 const CELLS_MAX = 80;
