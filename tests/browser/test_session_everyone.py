@@ -334,7 +334,8 @@ def test_the_first_view_asks_twice_and_is_within_its_bytes(
         f"/api/v1/sessions/{session}/board",
     ]
     assets = [path for path in watch.list_paths("/assets/") if not path.endswith("icon.svg")]
-    assert len(assets) == len(set(assets)) <= 28
+    # Two of them are small: how to sign out, and the notices of the browser.
+    assert len(assets) == len(set(assets)) <= 30
     scripts = sum(size for url, size in sizes.items() if url.endswith(".js"))
     styles = sum(size for url, size in sizes.items() if url.endswith(".css"))
     assert scripts < 70_000
