@@ -394,7 +394,7 @@ async def test_the_installed_wheel_leads_from_a_key_to_a_plan_and_serves_every_a
         lambda: sit_at_terminal(
             ("run", PROMPT, "--out", "plans"),
             newcomer.build_environment(OPENAI_API_KEY=KEY),
-            (("Models of your runs", "\n"),),
+            (("Models of your runs", "\n"), ("Which one do your runs use", "quick\n")),
             folder=newcomer.folder,
             program=(str(tmp_path / "venv" / "bin" / "dialectic"),),
         )

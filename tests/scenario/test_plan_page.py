@@ -155,7 +155,8 @@ def test_the_readme_leads_to_the_page_first(home: Home) -> None:
     readme = (get_stored(home) / "project_readme.md").read_text()
     assert readme.index("**Begin with [PLAN.md](PLAN.md)**") < readme.index("## Request")
     stages = re.findall(r"^### Iteration 1, (\w+)", readme, re.MULTILINE)
-    assert stages == ["paralysis", "parenthesis", "synthesis", "antithesis", "thesis"]
+    order = ["reports", "paralysis", "parenthesis", "synthesis", "antithesis", "thesis"]
+    assert stages == order
     assert readme.index("## Work files") > readme.rindex("### Iteration")
 
 

@@ -28,6 +28,7 @@ from dialectic.core.documents.file_paths import (
     build_path,
     parse_path,
 )
+from dialectic.core.documents.offline_notice import list_notices
 from dialectic.core.slug import short_id
 from dialectic.db.pool import Connection
 from dialectic.db.tables import provenance as table
@@ -103,10 +104,17 @@ def _build_files(
     def name(report: IterationReport) -> str:
         return build_path(IterationPlace(folder, report))
 
+    notices = list_notices((one.model_name for one in scene.versions), context.request)
+
+    def write_page(report: IterationReport, page: str) -> File:
+        title, _, rest = page.partition("\n")
+        said = "".join(f"\n> {notice}\n" for notice in notices)
+        return _write_text(name(report), f"{title}\n{said}{rest}")
+
     return [
-        _write_text(name(IterationReport.COVERAGE), build_coverage_page(coverage)),
+        write_page(IterationReport.COVERAGE, build_coverage_page(coverage)),
         _write_json(name(IterationReport.COVERAGE_WHOLE), coverage),
-        _write_text(name(IterationReport.DISSENT), build_dissent_page(known) + "\n"),
+        write_page(IterationReport.DISSENT, build_dissent_page(known) + "\n"),
         *_write_sources(list(scene.versions), sources),
     ]
 
