@@ -119,7 +119,7 @@ export function silence(job, now, heard) {
 
 /** Tell whether a call has been silent for too long: it was sent, and nothing comes. */
 export function isSilent(job, now, heard) {
-  return job.status === "processing" && !job.isReplayed && ["calling", "writing", null, undefined].includes(job.phase) && silence(job, now, heard) >= SILENCE_S;
+  return job.status === "processing" && !job.isReplayed && ["preparing", "calling", "writing", null, undefined].includes(job.phase) && silence(job, now, heard) >= SILENCE_S;
 }
 
 // -- calls ----------------------------------------------------------------------------------------
