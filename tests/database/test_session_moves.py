@@ -45,6 +45,7 @@ PLACES = [
 MOVES = {
     (Phase.PENDING, Phase.GENERATING),
     (Phase.GENERATING, Phase.STAGE_COMPLETE),
+    (Phase.GENERATING, Phase.PENDING),
     (Phase.GENERATING, Phase.ITERATION_COMPLETE),
     (Phase.GENERATING, Phase.FAILED),
     (Phase.STAGE_COMPLETE, Phase.PENDING),

@@ -204,13 +204,19 @@ def read_looks(home: Home, session: str) -> list[tuple[str, int]]:
     return sorted((row["purpose"], row["calls"]) for row in rows)
 
 
+DERIVED = ("/raw_responses/", "/provenance/", "/coverage.", "/dissent.md")
+
+
 def read_documents(home: Home, name: str, session: str) -> dict[str, bytes]:
-    """Read what a session wrote; records also tell the limits that were learned by then."""
+    """Read the documents of a session.
+
+    Records also tell the limits that were learned by then, and reports name documents by their ids.
+    """
     files = without_ids(read_project(home, name), name, session)
     return {
         path: data
         for path, data in files.items()
-        if "/session_" in path and "/raw_responses/" not in path
+        if "/session_" in path and not any(part in path for part in DERIVED)
     }
 
 
