@@ -131,7 +131,8 @@ class Watch:
 
     def _hear(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
-            self.found.append(f"console: {message.text}")
+            where = message.location.get("url", "")
+            self.found.append(f"console: {message.text} {where}")
 
     def _catch(self, error: BrowserError) -> None:
         self.found.append(f"uncaught: {error}")

@@ -23,7 +23,7 @@ import asyncpg
 import pytest
 
 from dialectic.errors import EmbeddedServerError
-from dialectic.postgres import embedded, programs
+from dialectic.postgres import embedded, programs, watchdog
 from dialectic.postgres.embedded import (
     SETTINGS,
     Server,
@@ -399,6 +399,15 @@ def test_a_server_whose_home_is_removed_stops(new_home: Path, used_home: Path) -
     assert ends(pid)
 
 
+def test_a_server_whose_home_is_removed_before_its_watchdog_is_up_stops(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, pass_fds=[writing]) as server:
+        os.close(writing)
+        watchdog.main(str(tmp_path / "gone"), "1:2", server.pid, reading, 0.0)
+        assert server.wait(PATIENCE_S) == -signal.SIGINT
+    os.close(reading)
+
+
 def test_a_home_that_is_made_again_gets_a_server_of_its_own(new_home: Path) -> None:
     with join_server(new_home, FOR_LONG) as server:
         ask(server, "CREATE TABLE t AS SELECT 42 AS n")
@@ -538,9 +547,10 @@ def test_after_a_backend_was_killed_the_next_join_gets_a_server_that_answers(hom
             await connection.fetchval("SELECT 1")
         connection.terminate()
 
-    with join_server(home) as server:
+    with hearing_server_log(home) as wait_for, join_server(home) as server:
         pid = load_pid(home)
         asyncio.run(kill_own_backend(server.url(user="postgres", database="postgres")))
+        wait_for("terminating any other active server processes")
         with join_server(home) as again:
             assert ask(again, "SELECT 1") == 1
         assert load_pid(home) == pid

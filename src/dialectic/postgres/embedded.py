@@ -253,12 +253,13 @@ def _launch_watchdog(
     place: Place, server: int, pipe: int, interval_s: float
 ) -> subprocess.Popen[bytes]:
     """Start the program that stops the server when it is idle, or if all its users are killed."""
-    program = [sys.executable, "-I", "-S", watchdog.__file__]
+    folder = str(place.folder)
+    program = [sys.executable, "-I", "-S", watchdog.__file__, folder, watchdog.identify(folder)]
     # The watchdog of the server before ends with that server, but perhaps a little later.
     lock = wait_for_lock(place.watchdog, fcntl.LOCK_EX, timeout_s=ABORT_TIMEOUT_S)
     try:
         return subprocess.Popen(
-            [*program, str(place.folder), str(server), str(pipe), str(interval_s)],
+            [*program, str(server), str(pipe), str(interval_s)],
             pass_fds=(pipe, lock),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

@@ -2,8 +2,10 @@
 
 A process that leaves the server may let it stay for a while; one that is killed cannot stop it.
 Each server has its own watchdog, which ends with it. It imports little, because it is started with
-every server: `python -I -S watchdog.py FOLDER PID PIPE INTERVAL`. The server and its children hold
-the other end of the pipe, so its end is theirs. The locks are those of `postgres.place`.
+every server: `python -I -S watchdog.py FOLDER IDENTITY PID PIPE INTERVAL`. The server and its
+children hold the other end of the pipe, so its end is theirs. The locks are those of
+`postgres.place`. The folder is identified by who starts the server: it may be gone already when
+this program has started.
 """
 
 from __future__ import annotations
@@ -20,13 +22,12 @@ STOPS = ((signal.SIGINT, 30.0), (signal.SIGQUIT, 10.0))
 TEXT_BYTES_MAX = 32
 
 
-def main(folder: str, server: int, pipe: int, interval_s: float) -> None:
+def main(folder: str, identity: str, server: int, pipe: int, interval_s: float) -> None:
     """Look at an interval whether the server is still used; stop it if not."""
-    place = identify(folder)
     # Monotonic, so that neither a changed clock nor a suspended machine counts as idle time.
     mark, used_at = b"", time.monotonic()
     while not has_ended(pipe, interval_s):
-        if identify(folder) != place:  # removed, or replaced by a new home: the data are gone
+        if identify(folder) != identity:  # removed, or replaced by a new home: the data are gone
             stop(server, pipe)
             continue
         turn = try_lock(f"{folder}/turn.lock")
@@ -47,13 +48,13 @@ def has_ended(pipe: int, patience_s: float) -> bool:
     return bool(select.select([pipe], [], [], patience_s)[0])
 
 
-def identify(folder: str) -> tuple[int, int]:
-    """Identify the folder itself, whatever its name: its device and inode, zeros if none."""
+def identify(folder: str) -> str:
+    """Identify the folder itself, whatever its name: its device and inode; empty if none."""
     try:
         state = os.stat(folder)  # noqa: PTH116  it imports little
     except OSError:
-        return 0, 0
-    return state.st_dev, state.st_ino
+        return ""
+    return f"{state.st_dev}:{state.st_ino}"
 
 
 def read_mark(members: int) -> bytes:
@@ -95,4 +96,4 @@ def try_lock(path: str) -> int:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]))
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5]))
