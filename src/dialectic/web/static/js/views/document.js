@@ -77,15 +77,23 @@ async function loadBoard(page, session, iteration, signal) {
 /** Load a call that is under way; the document takes its place when it is written. */
 async function loadWriting(page, job, session, signal) {
   await loadBoard(page, session, null, signal);
-  const found = page.model.jobs.get(job);
-  if (found?.document_id) {
-    await loadDocument(page, found.document_id, signal);
+  const written = page.model.jobs.get(job)?.document_id;
+  if (written) {
+    await loadDocument(page, written, signal);
     return;
   }
   page.job = job;
   watchDrafts([session]);
-  const so = await get(`/jobs/${job}/draft`, { signal });
-  page.model = applyDraft(page.model, { ...so, job_id: job, at: 0 });
+  try {
+    const so = await get(`/jobs/${job}/draft`, { signal });
+    page.model = applyDraft(page.model, { ...so, job_id: job, at: 0 });
+  } catch (problem) {
+    if (problem?.reason !== "no_draft") throw problem;
+    // The call has ended since the board was read: its document is there now, or the board says why not.
+    await loadBoard(page, session, null, signal);
+    const document = page.model.jobs.get(job)?.document_id;
+    if (document) await loadDocument(page, document, signal);
+  }
 }
 
 /** Ask what a finished document rests on; the page does not wait for it. */
