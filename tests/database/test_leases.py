@@ -10,6 +10,7 @@ import pytest
 
 from dialectic.app import sessions
 from dialectic.app.transaction import Tenant
+from dialectic.core.job import Job
 from dialectic.db.pool import WORKER_ROLE, connect
 from dialectic.db.tables import jobs
 from dialectic.engine import Engine
@@ -149,7 +150,8 @@ async def test_a_worker_that_claims_its_own_lost_job_lets_go_of_the_old_attempt_
         async def outlived() -> bool:
             # The lease that the second attempt began with, its suspicion and its grace are over.
             query = "select min(lease_until) > $2::timestamptz + interval '1.5 s'" + OF_THESE
-            return bool(await session.admin.fetchval(query, [job_id], lease_until))
+            is_over = await session.admin.fetchval(query, [job_id], lease_until)
+            return bool(is_over and gated_jobs.cancelled)
 
         await until(session.engine.address, outlived)
         assert gated_jobs.cancelled == [(job_id, 1)]
@@ -157,6 +159,27 @@ async def test_a_worker_that_claims_its_own_lost_job_lets_go_of_the_old_attempt_
         await session.until_status("completed", job_id)
     assert gated_jobs.attempts == [(job_id, 1), (job_id, 2)]
     assert (await session.look(job_id))["lost_count"] == 1
+
+
+async def test_an_attempt_that_still_returns_while_its_job_goes_on_is_not_cancelled(
+    session: RunningSession,
+) -> None:
+    goes_on, returned = asyncio.Event(), asyncio.Event()
+
+    async def run(engine: Engine, job: Job) -> None:
+        if job.attempt == 1:
+            await engine.db.transact(job.tenant_id, lambda c: jobs.release(c, job))
+            await goes_on.wait()
+            returned.set()
+        else:
+            goes_on.set()
+            await asyncio.wait_for(returned.wait(), PATIENCE_S)
+            await finish(engine, job)
+
+    async with working(session.worker_engine, run):
+        (job_id,) = await session.insert()
+        await session.until_status("completed", job_id)
+    assert (await session.look(job_id))["lost_count"] == 0
 
 
 # -- losses ----------------------------------------------------------------------------------------

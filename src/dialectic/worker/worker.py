@@ -53,6 +53,8 @@ logger = logging.getLogger(__name__)
 
 DRAIN_S = 30.0
 RELEASE_S = 3.0
+# How long a superseded attempt may take to return before it is cancelled.
+RETURN_S = 1.0
 # The least timeout of a heartbeat, even for short leases, and the timeout of a sweep.
 BEAT_MIN_S = 3.0
 SWEEP_MAX_S = 15.0
@@ -289,8 +291,8 @@ class Worker:
         """Extend a job's lease from now on; cancel an older attempt of it in this worker."""
         if job.key in self._held:
             older, its_task = self._held[job.key]
-            logger.warning("this worker lost attempt %d of job %s to itself", older.attempt, job.id)
-            _cancel_once(its_task)
+            # An attempt whose outcome is saved needs a moment to return; its job may go on already.
+            asyncio.get_running_loop().call_later(RETURN_S, _cancel_older, older, its_task)
         self._held[job.key] = (job, task)
 
     async def _carry_out(self, job: Job, lane: str) -> None:
@@ -397,6 +399,13 @@ def _describe_attempt(job: Job) -> dict[str, Value]:
         "dialectic.step": job.current_step,
         "dialectic.retries": job.retry_count,
     }
+
+
+def _cancel_older(job: Job, task: asyncio.Task[None]) -> None:
+    """Cancel an attempt that goes on although a newer one of its job has begun."""
+    if not task.done():
+        logger.warning("this worker lost attempt %d of job %s to itself", job.attempt, job.id)
+        _cancel_once(task)
 
 
 def _cancel_once(*tasks: asyncio.Task[None]) -> None:
