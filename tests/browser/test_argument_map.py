@@ -276,10 +276,8 @@ def test_contested_claims_are_ruled_on_at_the_gate_and_go_out_with_one_submit(
     expect(claims).to_have_count(2)
     prompts = list_new_prompts(site, asked, request)
     assert prompts
-    # Which of the positions comes first, and names what they are about, is left to chance.
-    early, late = planted.EARLY, planted.LATE
-    told = (f"On “{late}”: this holds: “{early}”.", f"On “{early}”: keep this as it is.")
-    assert all(sum(map(prompt.count, told)) == 1 for prompt in prompts)
+    told = f"On “{planted.EARLY}”: keep this as it is."
+    assert all(prompt.count(told) == 1 for prompt in prompts)
     asked = len(site.simulator.log.calls)
     page.locator(".gate-claim", has_text=planted.DEPOSIT).focus()
     page.keyboard.press("m")

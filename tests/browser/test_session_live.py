@@ -108,7 +108,10 @@ def test_progress_never_goes_back_and_is_the_servers_at_every_event(
     visit(page, site, session)
     page.evaluate(WATCH_BAR)
 
+    site.simulator.hold("beta")
     anna.start(session)
+    expect(page.locator(".cards [data-doc]")).to_have_count(1)
+    site.simulator.release("beta")
 
     expect(page.locator(".session")).to_have_attribute("data-state", "done")
     told = page.evaluate("window.told")

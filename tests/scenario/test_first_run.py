@@ -122,26 +122,21 @@ def add_endpoint(newcomer: Newcomer) -> None:
 # -- the first run ---------------------------------------------------------------------------------
 
 
-async def test_one_key_one_command_and_two_questions_lead_to_a_plan(newcomer: Newcomer) -> None:
-    questions = (("Models of your runs", "\n"), ("Which one do your runs use", "quick\n"))
+async def test_one_key_one_command_and_one_question_lead_to_a_plan(newcomer: Newcomer) -> None:
+    question = (("Models of your runs", "\n"),)
     screen = await newcomer.sit(
-        "run", PROMPT, "--out", "plans", answers=questions, OPENAI_API_KEY=KEY
+        "run", PROMPT, "--out", "plans", answers=question, OPENAI_API_KEY=KEY
     )
     assert screen.code == 0, screen.text
     assert screen.unasked == ()
-    assert screen.text.count("]: ") == 1, "one question about models"
-    assert screen.text.count("Which one") == 1, "and one about the process"
-    assert [price in screen.text for price in ("57 calls", "11 calls")] == [True, True]
+    assert screen.text.count("]: ") == 1, "one question, about models"
+    assert "Which one" not in screen.text
     assert KEY not in screen.text
     (plan,) = (newcomer.folder / "plans").glob("*/Pending")
     assert list(plan.iterdir())
     stored = read_config(newcomer.home.path / "config.toml")
     assert stored["default_models"] == f"{LUNA}*3"
-    assert stored["default_process"] == "quick"
-    dry = await newcomer.type("run", PROMPT, "--dry-run", "--json", OPENAI_API_KEY=KEY)
-    quoted = json.loads(dry.stdout)
-    assert quoted["process"] == "quick"
-    assert [one["process"] for one in quoted["others"]] == ["standard"]
+    assert "default_process" not in stored
     theses = {path.name for path in (newcomer.folder / "plans").rglob("1_thesis/*_1_thesis.md")}
     assert len(theses) == 3
     balance = await newcomer.type("wallet", "balance", "--json")
@@ -149,9 +144,26 @@ async def test_one_key_one_command_and_two_questions_lead_to_a_plan(newcomer: Ne
     assert found["is_count_only"]
     assert found["balance_credits"] < 0, "what was spent is counted"
 
-    again = await newcomer.sit("run", PROMPT, "--until", "thesis", OPENAI_API_KEY=KEY)
+
+async def test_the_second_run_asks_once_which_process_runs_use_with_both_prices(
+    newcomer: Newcomer,
+) -> None:
+    init = await newcomer.type("init", "--models", f"{LUNA}*3", OPENAI_API_KEY=KEY)
+    assert init.code == 0, init.stderr
+    question = (("Which one do your runs use", "quick\n"),)
+    screen = await newcomer.sit("run", PROMPT, "--detach", answers=question, OPENAI_API_KEY=KEY)
+    assert screen.code == 0, screen.text
+    assert screen.unasked == ()
+    assert [price in screen.text for price in ("57 calls", "11 calls")] == [True, True]
+    assert read_config(newcomer.home.path / "config.toml")["default_process"] == "quick"
+
+    again = await newcomer.sit("run", PROMPT, "--detach", OPENAI_API_KEY=KEY)
     assert again.code == 0, again.text
-    assert "]: " not in again.text, "the choice is stored"
+    assert ("]: " in again.text, "Which one" in again.text) == (False, False)
+    dry = await newcomer.type("run", PROMPT, "--dry-run", "--json", OPENAI_API_KEY=KEY)
+    quoted = json.loads(dry.stdout)
+    assert quoted["process"] == "quick"
+    assert [one["process"] for one in quoted["others"]] == ["standard"]
 
 
 async def test_without_a_terminal_nothing_is_called_and_three_commands_help(
@@ -394,7 +406,7 @@ async def test_the_installed_wheel_leads_from_a_key_to_a_plan_and_serves_every_a
         lambda: sit_at_terminal(
             ("run", PROMPT, "--out", "plans"),
             newcomer.build_environment(OPENAI_API_KEY=KEY),
-            (("Models of your runs", "\n"), ("Which one do your runs use", "quick\n")),
+            (("Models of your runs", "\n"),),
             folder=newcomer.folder,
             program=(str(tmp_path / "venv" / "bin" / "dialectic"),),
         )

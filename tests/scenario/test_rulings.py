@@ -160,8 +160,9 @@ async def test_a_dissent_is_ruled_carried_and_checked(api: Api, simulator: Simul
     assert (found["state"], found["left_out"]) == ("ready", 0)
     (dissent,) = found["dissents"]
     assert (dissent["kind"], dissent["status"], dissent["ruling"]) == ("figure", "open", None)
-    low = next(one for one in dissent["positions"] if "25" in one["says"])
-    assert low["seats"] == [1]
+    low, high = dissent["positions"]
+    assert [low["seats"], high["seats"]] == [[1], [2]]
+    assert dissent["subject"] == low["says"], "a dissent is named by its first seat"
     place = f"{path}/dissents/{dissent['id']}/ruling"
     for body in ({}, {"text": " "}, {"position_id": str(uuid4())}, {"text": "x" * 100_000}):
         assert (await api.anna.client.put(place, json=body)).status_code == 422
@@ -177,7 +178,7 @@ async def test_a_dissent_is_ruled_carried_and_checked(api: Api, simulator: Simul
     for _ in ("antithesis", "synthesis"):
         prompts = await go_on(api, simulator, path)
         assert prompts
-        assert all(prompt.count(f"this holds: “{low['says']}”") == 1 for prompt in prompts)
+        assert all(prompt.count(f"On “{low['says']}”: keep") == 1 for prompt in prompts)
     ruled = await api.anna.get(f"{path}/dissents", status="ruled")
     (after,) = [one for one in ruled["dissents"] if one["id"] == dissent["id"]]
     assert after["ruling"]["position_id"] == low["id"]

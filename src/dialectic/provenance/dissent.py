@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from uuid import UUID, uuid5
 
@@ -186,15 +186,16 @@ def _cluster(alignment: Alignment, pairs: Sequence[_Pair], space: UUID) -> Itera
     for node in list(leader):
         groups.setdefault(find(node), set()).add(node[1])
     for (kind, _), places in groups.items():
-        if (built := _build(alignment, kind, sorted(places), space)) is not None:
+        if (built := _build(alignment, kind, places, space)) is not None:
             yield built
 
 
 def _build(
-    alignment: Alignment, kind: DissentKind, places: Sequence[tuple[int, int]], space: UUID
+    alignment: Alignment, kind: DissentKind, places: Collection[tuple[int, int]], space: UUID
 ) -> Dissent | None:
     sides: dict[object, list[tuple[int, int]]] = {}
-    for place in places:
+    # By seats: the numbers of texts follow ids, and ids are drawn at random.
+    for place in sorted(places, key=lambda each: (_get_seat(alignment, each), each)):
         sides.setdefault(_name_side(alignment, kind, place), []).append(place)
     if len(sides) < 2:
         return None
@@ -211,6 +212,12 @@ def _name_side(alignment: Alignment, kind: DissentKind, place: tuple[int, int]) 
     if kind is DissentKind.FIGURE:
         return tuple(sorted(marks.figures))
     return marks.is_negated if kind is DissentKind.POLARITY else point.key
+
+
+def _get_seat(alignment: Alignment, place: tuple[int, int]) -> int:
+    """Get the seat that wrote the text of a place; a person's comes first."""
+    seat = alignment.lineage.texts[place[0]].model_index
+    return -1 if seat is None else seat
 
 
 def _get_point(alignment: Alignment, place: tuple[int, int]) -> Point:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -224,7 +224,11 @@ def run(
         preflight=settings.preflight and not no_preflight,
         **own,
     )
-    sys.exit(run_async(_run(_prepare(settings, run_options, request), run_options, request)))
+    prepared = _prepare(settings, run_options, request)
+    if prepared.default_models != settings.default_models:
+        # One question is enough for a first run; the next one asks for the process.
+        run_options = replace(run_options, is_process_open=False)
+    sys.exit(run_async(_run(prepared, run_options, request)))
 
 
 def _build_request(
