@@ -18,10 +18,11 @@ from tests.browser.test_session_steering import expect_state
 
 # The state and the detail of each line of the table of states; "starting" needs a server without a
 # worker: tests/browser/test_processes.py sees it.
-ON_THE_WAY = {"live", "live retrying", "live lost", "gate", "blocked budget", "done"}
+ON_THE_WAY = {"live retrying", "live lost", "gate", "blocked budget", "done"}
 AFTERWARDS = {"paused", "cancelled", "done older"}
 BY_THEMSELVES = {
     "new",
+    "live",
     "live silent",
     "live slowed",
     "blocked approval",
@@ -175,7 +176,7 @@ def see_slow_states(page: Page, site: Site, anna: Person) -> None:
     expect_detail(page, "live", "slowed")
     expect(page.locator(".slowed").get_by_role("button", name="Raise the budget")).to_be_visible()
     page.clock.install()
-    silent = anna.make_session(models=["alpha/m"])
+    silent = anna.make_session(models=["gamma/m"])
     visit(page, site, silent)
     anna.start(silent)
     expect(page.locator(".tile[data-job]")).to_have_count(1)

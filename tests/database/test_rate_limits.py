@@ -322,6 +322,21 @@ async def test_an_endpoint_without_limits_that_asks_for_patience_is_given_a_rate
     assert (await caller.ask()).is_calm
 
 
+async def test_one_throttled_call_at_the_start_of_a_run_does_not_slow_it_for_minutes(
+    job_table: JobTable,
+) -> None:
+    caller = await Caller.open(job_table)
+    await caller.tell(throttled(1.0))
+    await job_table.advance(1.1)
+    sent = await play(caller, askers=9, until_s=30.0)
+    assert len(sent) >= 9
+    # An endpoint that goes on refusing is called less and less.
+    for _ in range(8):
+        await job_table.advance(6.0)
+        await caller.tell(throttled(1.0))
+    assert (await caller.describe())["rate_per_minute"] < 6
+
+
 @pytest.mark.parametrize("retry_after_s", [-5.0, float("nan"), 0.0])
 async def test_a_wait_that_makes_no_sense_closes_nothing(
     job_table: JobTable, retry_after_s: float

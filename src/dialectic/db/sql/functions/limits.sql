@@ -352,7 +352,9 @@ end
 $$;
 
 -- The endpoint throttled a call: block all calls until the time it gave, then use a lower rate.
--- Concurrent calls are throttled together: that lowers the rate once, not once per call.
+-- Concurrent calls are throttled together: that lowers the rate once, not once per call. Of an
+-- endpoint without limits, the last minute's calls are known, and a run has just begun with few: it
+-- is taken to allow 30. One that allows less says so again, and is called less each time.
 create or replace function dialectic.slow_down(
   p_row dialectic.dialectic_endpoints, p_now timestamptz, p_retry_after interval,
   p_requests_per_minute integer
@@ -367,7 +369,7 @@ begin
   if p_row.rate_cut_at is null or p_row.rate_cut_at <= p_now - interval '5 seconds' then
     p_row.rate_per_minute := greatest(1.0, 0.7 * coalesce(
       dialectic.rate_of(p_row, p_requests_per_minute, p_now),
-      greatest(dialectic.total(p_row.calls), 6)));
+      greatest(dialectic.total(p_row.calls), 30)));
     p_row.rate_cut_at := p_now;
   end if;
   return p_row;
