@@ -10,7 +10,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from dialectic.core.access import Scope
 from tests.browser.conftest import Open, Watch
-from tests.browser.site import NAMES, STORM, Person, Site
+from tests.browser.site import NAMES, Person, Site
 from tests.browser.test_documents import finish, list_documents
 from tests.browser.test_new_page import fill_prompt, open_new, wait_for_price
 from tests.browser.test_session_live import THREE, visit
@@ -47,7 +47,7 @@ def nothing_held(site: Site) -> Iterator[None]:
     """Let no gate of one test hold the calls of another."""
     site.simulator.reset()
     yield
-    for name in (*NAMES, "middle"):
+    for name in (*NAMES, "gusty", "middle"):
         site.simulator.release(name)
 
 
@@ -84,8 +84,8 @@ def go_on(page: Page) -> str:
 def test_from_a_prompt_to_a_plan_and_another_whatever_fails_on_the_way(
     page: Page, site: Site, anna: Person, seen: set[str]
 ) -> None:
-    open_new(page, site, "?models=alpha/m,beta/m,broken/m")
-    fill_prompt(page, f"A village hall {STORM}.")
+    open_new(page, site, "?models=gusty/m,rainy/m,broken/m")
+    fill_prompt(page, "A village hall in a storm.")
     page.get_by_role("switch", name="Stop after each stage").click()
     page.get_by_label("Budget, in dollars").fill("0.02")
     wait_for_price(page)
@@ -101,7 +101,7 @@ def test_from_a_prompt_to_a_plan_and_another_whatever_fails_on_the_way(
     page.locator(".outcome").get_by_role("link", name="Read the plan").click()
     expect(page.locator(".doc-text h2, .doc-text h3").first).to_be_visible()
     page.goto(session)
-    site.simulator.hold("alpha")
+    site.simulator.hold("gusty")
     page.locator(".hero").get_by_role("button", name="Iterate").click()
     page.get_by_label("What should be better?").fill("Say who holds the key.")
     page.get_by_role("dialog").get_by_role("button", name=re.compile("^Iterate")).click()
@@ -109,7 +109,7 @@ def test_from_a_prompt_to_a_plan_and_another_whatever_fails_on_the_way(
     expect(page.locator(".tile[data-job]").first).to_be_visible()
     page.locator(".hero").get_by_role("button", name="Pause").click()
     expect_state(page, "paused")
-    site.simulator.release("alpha")
+    site.simulator.release("gusty")
     page.locator("h1").click()
     page.keyboard.press("[")
     expect(page.locator("[data-detail=older]")).to_be_visible()
@@ -176,7 +176,7 @@ def see_slow_states(page: Page, site: Site, anna: Person) -> None:
     expect_detail(page, "live", "slowed")
     expect(page.locator(".slowed").get_by_role("button", name="Raise the budget")).to_be_visible()
     page.clock.install()
-    silent = anna.make_session(models=["gamma/m"])
+    silent = anna.make_session(models=["alpha/m"])
     visit(page, site, silent)
     anna.start(silent)
     expect(page.locator(".tile[data-job]")).to_have_count(1)
