@@ -212,6 +212,7 @@ def test_another_iteration_is_shown_and_leaves_the_first_as_it_was(
     anna.start(session)
     visit(page, site, session)
     expect_state(page, "done")
+    expect(page.locator(".stages [data-doc]")).to_have_count(2)
     first = page.locator(".stages [data-doc]").evaluate_all(
         "all => all.map((one) => one.dataset.doc)"
     )
@@ -232,6 +233,7 @@ def test_another_iteration_is_shown_and_leaves_the_first_as_it_was(
     page.keyboard.press("[")
     expect(page.get_by_text("An older iteration: 1 of 2.")).to_be_visible()
     expect(page.locator(".hero").get_by_role("button", name="Iterate")).to_have_count(0)
+    expect(page.locator(".stages [data-doc]")).to_have_count(2)
     assert (
         page.locator(".stages [data-doc]").evaluate_all("all => all.map((one) => one.dataset.doc)")
         == first

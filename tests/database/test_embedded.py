@@ -829,6 +829,8 @@ def test_waiting_for_a_start_or_a_turn_has_an_end(new_home: Path) -> None:
     start = Start(timeout_s=0.05, turn_timeout_s=0.05)
     folder = new_home / "postgres"
     folder.mkdir(parents=True)
+    # Of this release: a server of another one would be stopped first.
+    Place(new_home).program.write_text(embedded.describe_program(start, folder))
     for name, reason in (("alive.lock", "no_start"), ("turn.lock", "locked")):
         with (folder / name).open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)

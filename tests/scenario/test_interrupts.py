@@ -277,7 +277,7 @@ async def test_a_session_that_is_interrupted_at_any_moment_makes_no_call_until_i
     async with open_desk(home, slow) as desk:
         async with desk.start(*words) as whole:
             assert await asyncio.to_thread(whole.finish) == 0, whole.said
-        chance, paused, moments = random.Random(18), set[str](), examples(25).max_examples
+        chance, paused, moments = random.Random(18), set[str](), examples(50).max_examples
         for moment in range(moments):
             # One moment in each part of the command's life.
             letters = int(len(whole.said) * (moment + chance.random()) / moments)
