@@ -47,7 +47,7 @@ serve: .venv/.stamp-$(SET) ## Serve the web app and the API on this machine, and
 
 test: .venv/.stamp-dev ## Run all tests, properties with all their examples; ARGS="..." goes to pytest
 	@.venv/bin/python -m tools.browser
-	@HYPOTHESIS_PROFILE=thorough $(PYTEST) -n 4 tests
+	@HYPOTHESIS_PROFILE=thorough $(PYTEST) -n 3 tests
 
 browser: .venv/.stamp-dev ## Find a Chromium for the browser tests; as root on Debian or Ubuntu, install it
 	@.venv/bin/python -m tools.browser --install

@@ -285,6 +285,26 @@ def test_a_prompt_that_was_not_started_is_there_after_the_browser_was_killed(
     wait_for_price(again)
 
 
+def test_what_was_just_typed_stays_when_the_page_loads_its_data_again(
+    page: Page, site: Site
+) -> None:
+    open_new(page, site)
+    text = page.evaluate(
+        """async () => {
+          const router = await import(`${document.documentElement.dataset.base}/js/router.js`);
+          const field = document.querySelector("#new-prompt");
+          field.value = "A bench for the square.";
+          field.dispatchEvent(new Event("input", { bubbles: true }));
+          await router.reload();
+          await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)));
+          return document.querySelector("#new-prompt").value;
+        }"""
+    )
+    assert text == "A bench for the square."
+    page.reload()
+    expect(page.locator("#new-prompt")).to_have_value("A bench for the square.")
+
+
 def test_what_is_chosen_is_what_runs(page: Page, site: Site, anna: Person) -> None:
     open_new(page, site)
     fill_prompt(page)

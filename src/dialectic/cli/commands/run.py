@@ -224,11 +224,7 @@ def run(
         preflight=settings.preflight and not no_preflight,
         **own,
     )
-    prepared = _prepare(settings, run_options, request)
-    if prepared.default_models != settings.default_models:
-        # One question is enough for a first run; the next one asks for the process.
-        run_options = replace(run_options, is_process_open=False)
-    sys.exit(run_async(_run(prepared, run_options, request)))
+    sys.exit(run_async(_run(*_prepare(settings, run_options, request), request)))
 
 
 def _build_request(
@@ -251,15 +247,21 @@ def _build_request(
     )
 
 
-def _prepare(settings: Settings, options: RunOptions, request: RunRequest) -> Settings:
+def _prepare(
+    settings: Settings, options: RunOptions, request: RunRequest
+) -> tuple[Settings, RunOptions]:
     """Check the copy's folder and the choice of models, unless it is a dry run."""
     if not options.dry_run:
         prepare_out(options.out, detach=options.detach)
         if not request.models:
+            known = settings.default_models
             settings = require_models(settings, yes=options.yes)
+            if settings.default_models != known:
+                # One question is enough for a first run; the next one asks for the process.
+                options = replace(options, is_process_open=False)
     if sys.stderr.isatty() and not options.as_json and not options.follow.quiet:
         say("Preparing the run: process, models and cost.")  # the rest takes a moment to load
-    return settings
+    return settings, options
 
 
 def _read_given(

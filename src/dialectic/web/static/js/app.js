@@ -6,7 +6,7 @@ import { holdKeys, listenToKeys, showKeys } from "./keys.js";
 import { hasDialog, openDialog, showDialogs } from "./overlay.js";
 import { deliver, focusHeading, follow, go, listenToAddresses, page, reload, settle } from "./router.js";
 import { leave, signOut } from "./sign_out.js";
-import { draw, drawWith, dress, state } from "./store.js";
+import { draw, drawWith, dress, inherit, state } from "./store.js";
 import * as stream from "./stream.js";
 import { closePanel, shell, switchTheme, takeMessage } from "./views/shell.js";
 
@@ -93,6 +93,10 @@ async function enter() {
   const me = await api.loadMe();
   const before = state.me;
   if (before && (before.user_id !== me.user_id || before.tenant_id !== me.tenant_id)) {
+    if (before.csrf_token === null) {
+      page.module?.leave?.(page.data);
+      inherit(before, me);
+    }
     location.reload();
     return;
   }

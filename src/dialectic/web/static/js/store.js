@@ -92,6 +92,17 @@ export function kept(name) {
   }
 }
 
+/** Give what one user typed to another: the owner of this machine had no sign-in, and has one now. */
+export function inherit(from, to) {
+  const [old, own] = [from, to].map((one) => `${PREFIX}${one.user_id}:${one.tenant_id}:`);
+  try {
+    for (const key of Object.keys(localStorage).filter((each) => each.startsWith(old))) {
+      localStorage.setItem(own + key.slice(old.length), localStorage.getItem(key) ?? "");
+      localStorage.removeItem(key);
+    }
+  } catch { /* storage is full or off */ }
+}
+
 /** Tell whether this user has unsent text in this browser. */
 export function hasUnsent() {
   const own = `${PREFIX}${state.me?.user_id}:`;

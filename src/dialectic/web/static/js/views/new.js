@@ -22,7 +22,11 @@ export const keys = [{ keys: "mod+enter", label: "Start", inFields: true, run: (
 export const blank = () => html`<div class="page new-page"><h1>New project</h1><div class="new-columns">
   <div class="stack loose">${blocks(1, 220)}${blocks(3, 64)}</div>${blocks(1, 320)}</div></div>`;
 
-export async function load({ query, signal }) {
+/** @type {any} the page that is shown, kept when its data is loaded again */
+let shown = null;
+
+/** @param {{query: URLSearchParams, signal?: AbortSignal, isAgain?: boolean}} params */
+export async function load({ query, signal, isAgain = false }) {
   const from = query.get("from");
   const [known, processes, project] = await Promise.all([
     get("/models", { signal }), get("/processes", { signal }), from ? get(`/projects/${encodeURIComponent(from)}`, { signal }) : null,
@@ -34,10 +38,13 @@ export async function load({ query, signal }) {
   };
   page.place = ["new", from, (query.get("prompt") ?? "").slice(0, 80), query.get("models")].filter(Boolean).join(":");
   page.fresh = begin(page, query);
-  page.form = restore(page.fresh, kept(page.place));
+  const before = isAgain ? shown : null;
+  leave(before);
+  page.form = before ? { ...before.form } : restore(page.fresh, kept(page.place));
   page.form.seats = page.form.seats.filter((name) => page.models.some((one) => one.name === name));
   loadOutline(page);
   if (isAsked(page.form, project?.id ?? null)) ask(page);
+  shown = page;
   return page;
 }
 
@@ -56,6 +63,7 @@ function begin(page, query) {
 }
 
 export function leave(page) {
+  shown = null;
   if (!page) return;
   clearTimeout(page.timer);
   save(page);
