@@ -358,7 +358,7 @@ def test_after_twenty_thousand_events_a_page_holds_no_more_than_after_two_hundre
         return {one["name"]: one["value"] for one in found}
 
     few = measure(200)
-    before, after = measure(1_800), measure(18_000)
+    before, after = measure(7_800), measure(12_000)
 
     assert after["Nodes"] <= few["Nodes"] + 50
     assert after["JSEventListeners"] <= few["JSEventListeners"] + 10
