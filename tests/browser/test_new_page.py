@@ -289,6 +289,7 @@ def test_what_was_just_typed_stays_when_the_page_loads_its_data_again(
     page: Page, site: Site
 ) -> None:
     open_new(page, site)
+    expect(page.locator("#new-prompt")).to_be_visible()
     text = page.evaluate(
         """async () => {
           const router = await import(`${document.documentElement.dataset.base}/js/router.js`);

@@ -110,7 +110,8 @@ def test_progress_never_goes_back_and_is_the_servers_at_every_event(
 
     site.simulator.hold("beta")
     anna.start(session)
-    expect(page.locator(".cards [data-doc]")).to_have_count(1)
+    bar = page.locator(".hero [role=progressbar]")
+    expect(bar).to_have_attribute("aria-valuenow", re.compile("[1-5]"))
     site.simulator.release("beta")
 
     expect(page.locator(".session")).to_have_attribute("data-state", "done")
