@@ -28,6 +28,9 @@ STOP_PATIENCE_S = 40.0
 # What a worker says when something happens that nobody foresaw.
 FAULT = re.compile(r"Traceback \(most recent call last\)|met a bug|never retrieved|CRITICAL")
 
+# A verdict shows no more of a log.
+END_CHARS = 160
+
 FORKS = multiprocessing.get_context("forkserver")
 # One process for all that is forked, in any experiment.
 FORKS.set_forkserver_preload(["chaos.worker", "chaos.fleet_process"])
@@ -65,6 +68,10 @@ class Member:
     @property
     def exit_code(self) -> int | None:
         return self.process.exitcode
+
+    def read_end(self) -> str:
+        """Read the last words of its log: of a trace, the error."""
+        return self.log.read_text(errors="replace")[-END_CHARS:]
 
     def signal(self, number: int) -> None:
         assert self.process.pid is not None
@@ -125,10 +132,10 @@ class Crew:
         for member in members or tuple(self.members):
             while not member.is_ready and member.is_alive:
                 if time.monotonic() > give_up_at:
-                    raise Stuck(f"{member.name} is not ready:\n{member.log.read_text()[-2000:]}")
+                    raise Stuck(f"{member.name} is not ready: {member.read_end()}")
                 await asyncio.sleep(POLL_S)
             if not member.is_alive and not member.was_killed:
-                raise Stuck(f"{member.name} ended by itself:\n{member.log.read_text()[-2000:]}")
+                raise Stuck(f"{member.name} ended by itself: {member.read_end()}")
 
     def kill(self, member: Member) -> None:
         """End a worker as a power cut would."""
