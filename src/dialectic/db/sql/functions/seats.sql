@@ -52,6 +52,7 @@ declare
   v_position integer;
   v_seats integer;
   v_left integer;
+  v_had_left boolean;
 begin
   if p_job.status not in ('failed', 'retry_loop_failed') or not dialectic.is_part_of_stage(p_job) then
     return;
@@ -85,9 +86,14 @@ begin
       or v_left = 0 then
     return;
   end if;
+  -- Its parts in two stages may fail one after the other; that it left is told once.
+  select v_seat = any (s.dropped_seats) into v_had_left from dialectic.dialectic_sessions s
+  where s.tenant_id = p_job.tenant_id and s.id = p_job.session_id;
   perform dialectic.leave_seat(
     p_job.tenant_id, p_job.session_id, p_job.iteration_number, v_seat, v_position);
-  perform dialectic.tell_lost_seat(p_job, v_left, v_seats);
+  if not v_had_left then
+    perform dialectic.tell_lost_seat(p_job, v_left, v_seats);
+  end if;
 end
 $$;
 
